@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from dragoman.evaluation.evaluate_labels import evaluate_labels
     from dragoman.evaluation.minimal_pairs import evaluate_pairs
     from dragoman.evaluation.score import score
+    from dragoman.evaluation.text_to_text import evaluate_outputs
     from dragoman.evaluation.tune import tune
     from dragoman.exchange.formats import export, import_model
     from dragoman.generation.language_model import LanguageModel
@@ -75,6 +76,7 @@ __all__ = [
     "evaluate_alignments",
     "evaluate_denoising",
     "evaluate_labels",
+    "evaluate_outputs",
     "evaluate_pairs",
     "export",
     "import_model",
@@ -117,6 +119,7 @@ _MODULES = {
     "evaluate_alignments": "evaluation.evaluate_alignments",
     "evaluate_denoising": "evaluation.denoising",
     "evaluate_labels": "evaluation.evaluate_labels",
+    "evaluate_outputs": "evaluation.text_to_text",
     "evaluate_pairs": "evaluation.minimal_pairs",
     "export": "exchange.formats",
     "import_model": "exchange.formats",

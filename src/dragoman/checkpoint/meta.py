@@ -80,6 +80,9 @@ class Meta(Config):
         {},
         description="Lengths of the training pairs by target language; the key is empty if the corpora name none.",
     )
+    whole_texts: bool = Field(
+        False, description="Whether texts of several sentences are processed as a whole, not sentence by sentence."
+    )
     embeddings: dict[str, float] = Field(
         {},
         description="Share of the source's and of the target's vocabulary whose vectors were initialised from a file.",
@@ -96,7 +99,7 @@ class Meta(Config):
 def dump_meta(meta: Meta) -> str:
     """Return the text of `meta.json`."""
     content = meta.model_dump(mode="json")
-    for name in ("lengths", "embeddings", "thresholds", "target_languages", "tags", "teacher", "origin"):
+    for name in ("lengths", "whole_texts", "embeddings", "thresholds", "target_languages", "tags", "teacher", "origin"):
         if not content[name]:
             del content[name]  # versions of dragoman without this field can then read the folder
     if meta.threshold is None:

@@ -12,10 +12,12 @@ from dragoman.cli.evaluation_output import (
     print_alignment_scores,
     print_denoising_scores,
     print_label_measures,
+    print_output_scores,
     print_pair_accuracy,
     print_perplexities,
     print_precision_cost,
     restores_text,
+    writes_outputs,
 )
 from dragoman.cli.options import (
     BatchSize,
@@ -103,8 +105,9 @@ def evaluate(
         list[Path] | None,
         typer.Option(
             "--test",
-            help="Labelled examples, for a model that predicts labels; repeatable. Settings of the file are KEY=VALUE "
-            "arguments, such as columns.text=review.",
+            help="Labelled examples, for a model that predicts labels, or texts with summaries, labels or answers, for "
+            "a model that writes them; repeatable. Settings of the file are KEY=VALUE arguments, such as "
+            "columns.text=review.",
         ),
     ] = None,
     pairs: Annotated[
@@ -144,7 +147,7 @@ def evaluate(
         typer.Option(
             "--compare",
             metavar="MODEL",
-            help="Another model that predicts labels, compared with the first by paired bootstrap; repeatable.",
+            help="With --test, another model, compared with the first by paired bootstrap; repeatable.",
         ),
     ] = None,
     confusion: Annotated[
@@ -212,6 +215,14 @@ def evaluate(
         {name: value if value is None else str(value) for name, value in base_options.items()}, "with --alignments"
     )
     engines = {name: value for name, value in (("engine", engine), ("precision", precision)) if value is not None}
+    if test is not None and model is not None and writes_outputs(model):
+        rejected: dict[str, object] = {"--reference": reference, "--hypothesis": hypothesis, "--source": source}
+        rejected |= {"--ensemble": ensemble, "--pairs": pairs, "--confusion": confusion, "--task": task, **tokenizers}
+        others = {name: value for name, value in {**settings, **engines}.items() if name not in ("search", "beam")}
+        reject_options({**rejected, "--vectors": vectors or None, **options_by_name(others)}, "without --test")
+        outputs: dict[str, Any] = {"metric": metric, "beam": beam, "batch_size": batch_size, "device": device}
+        print_output_scores([model, *(compare or [])], test, search or [], as_json, {**outputs, "threads": threads})
+        return
     if test is not None or pairs is not None:
         option = "--pairs" if test is None else "--test"
         given = {"--reference": reference, "--hypothesis": hypothesis, "--source": source, "--metric": metric}

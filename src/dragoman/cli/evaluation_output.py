@@ -65,6 +65,26 @@ def print_label_measures(
         print("\n\n".join(f"{test}\n{each}" for test, each in zip(tests, results, strict=True)))
 
 
+def writes_outputs(model: Path) -> bool:
+    from dragoman.evaluation.text_to_text import writes_outputs
+
+    return writes_outputs(model)
+
+
+def print_output_scores(
+    models: Sequence[Path], tests: Sequence[Path], settings: Sequence[str], as_json: bool, arguments: Mapping[str, Any]
+) -> None:
+    """Print the scores of the texts that models write for each test set. arguments: of `evaluate_outputs`."""
+    from dragoman.evaluation.text_to_text import evaluate_outputs
+
+    results = [(test, evaluate_outputs(models, test, settings, **arguments)) for test in tests]
+    if as_json:
+        listed = [{"test": str(test), **each.as_json()} for test, each in results]
+        print(format_json(listed[0] if len(listed) == 1 else {"tests": listed}))
+        return
+    print("\n\n".join(f"{test}\n{each}" for test, each in results))
+
+
 def print_alignment_scores(
     gold: Path,
     hypotheses: Sequence[Path],

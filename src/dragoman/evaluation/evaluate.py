@@ -91,7 +91,7 @@ def evaluate(
         for is_slow in (False, True):
             chosen = {key: metric for key, metric in scorers.items() if metric.is_slow == is_slow}
             if chosen or (is_slow and not parts):
-                part = _score_systems(translations, test_set, chosen, None if parts else choice.name)
+                part = score_systems(translations, test_set, chosen, None if parts else choice.name)
                 parts.append(part)
                 if on_result is not None:
                     on_result(part)
@@ -163,7 +163,7 @@ def _load_translator(
     return Translator.load(model, device, precision=None, threads=threads)
 
 
-def _score_systems(
+def score_systems(
     translations: Sequence[tuple[str, Sequence[str]]],
     test_set: TestSet,
     metrics: Mapping[str, Metric],

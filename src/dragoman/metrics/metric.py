@@ -47,6 +47,7 @@ class Metric(ABC):
     are better. needs: required inputs. restates: key of the metric that contains the same information in another unit;
     a metric that restates another one is never used to select the best checkpoint. digits: number of decimal places in
     messages. unit: label of the vertical axis of learning curves. is_slow: whether `evaluate` computes the metric last.
+    by_default: whether `evaluate` computes the metric for translations even if it is not named.
     """
 
     key: ClassVar[str]
@@ -57,6 +58,7 @@ class Metric(ABC):
     digits: ClassVar[int] = 2
     unit: ClassVar[str] = "points"
     is_slow: ClassVar[bool] = False
+    by_default: ClassVar[bool] = True
 
     def with_tokenizer(self, tokenizer: str) -> Self:
         """Return the metric with one of `bleu_tokenizer.TOKENIZERS`, or the same metric if it uses no tokeniser."""

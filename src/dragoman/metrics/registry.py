@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Literal
 from dragoman.base.errors import ConfigError
 from dragoman.metrics.bleu import BLEU
 from dragoman.metrics.chrf import ChrF
+from dragoman.metrics.generated_labels import Accuracy, AnswerF1, ExactMatch, OtherOutputs
 from dragoman.metrics.lecture_bleu import LectureBLEU
 from dragoman.metrics.metric import Metric, Need
 from dragoman.metrics.perplexity import BytePerplexity, Loss, Perplexity, WordPerplexity
+from dragoman.metrics.rouge import Rouge1, Rouge2, RougeL, StemmedRouge1, StemmedRouge2, StemmedRougeL
 from dragoman.metrics.summed import NgramMetric, SummedMetric
 from dragoman.metrics.ter import TER
 
@@ -23,6 +25,16 @@ METRICS: dict[str, Metric] = {
         Perplexity(),
         WordPerplexity(),
         BytePerplexity(),
+        Rouge1(),
+        Rouge2(),
+        RougeL(),
+        StemmedRouge1(),
+        StemmedRouge2(),
+        StemmedRougeL(),
+        Accuracy(),
+        OtherOutputs(),
+        ExactMatch(),
+        AnswerF1(),
     )
 }
 """All metrics by key."""
@@ -36,8 +48,8 @@ def metric_of(key: str) -> Metric:
 
 
 def computable_metrics(inputs: Set[Need]) -> dict[str, Metric]:
-    """Return the metrics, by key, that can be computed from these inputs."""
-    return {key: metric for key, metric in METRICS.items() if metric.needs <= inputs}
+    """Return the metrics of translations, by key, that can be computed from these inputs."""
+    return {key: metric for key, metric in METRICS.items() if metric.by_default and metric.needs <= inputs}
 
 
 def summed_metric(key: str) -> SummedMetric:

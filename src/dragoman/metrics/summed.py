@@ -1,4 +1,4 @@
-"""`SummedMetric` and `NgramMetric`: corpus metrics computed from sums of sentence statistics."""
+"""`SummedMetric`: corpus metrics computed from sums of sentence statistics, and those of sacrebleu among them."""
 
 from abc import abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
@@ -15,15 +15,34 @@ Statistics = NDArray[Any]
 
 
 class SummedMetric(Metric):
-    """A sacrebleu metric computed from summed sentence statistics, so that test sets can be resampled cheaply."""
+    """A metric computed from summed sentence statistics, so that test sets can be resampled cheaply."""
 
     @abstractmethod
-    def sacrebleu(self) -> SacreMetric:
-        """Return a new instance of sacrebleu's class, because instances keep state between calls."""
+    def statistics(self, hypotheses: Sequence[str], *references: Sequence[str]) -> Statistics:
+        """Return the statistics (N, K) of N sentences.
+
+        Raises DataError for unequal numbers of lines or empty references.
+        """
 
     @abstractmethod
     def corpus(self, sums: Statistics) -> NDArray[np.float64]:
         """Return the scores (…), 0 to 100, of corpora with the summed statistics `sums` (…, K)."""
+
+    def exact(self, sums: Statistics) -> float:
+        """Return the score of one corpus with these sums (K,)."""
+        return float(self.corpus(sums))
+
+    def value(self, outputs: Outputs) -> float:
+        """Return the score of the corpus."""
+        return self.exact(self.statistics(outputs.hypotheses, *outputs.references).sum(0))
+
+
+class SacrebleuMetric(SummedMetric):
+    """A metric of sacrebleu."""
+
+    @abstractmethod
+    def sacrebleu(self) -> SacreMetric:
+        """Return a new instance of sacrebleu's class, because instances keep state between calls."""
 
     def statistics(self, hypotheses: Sequence[str], *references: Sequence[str]) -> Statistics:
         """Return the statistics (N, K) of N sentences.
@@ -48,7 +67,7 @@ class SummedMetric(Metric):
         return str(metric.get_signature())
 
 
-class NgramMetric(SummedMetric):
+class NgramMetric(SacrebleuMetric):
     """A metric based on n-gram matches, which can also score single sentences and all pairs of several texts."""
 
     orders: ClassVar[int]

@@ -12,13 +12,13 @@ from dragoman.base.progress import Progress
 from dragoman.metrics.bleu_tokenizer import CHARACTERS, DEFAULT
 from dragoman.metrics.edit_rate import count_edits
 from dragoman.metrics.metric import Outputs, check_lines
-from dragoman.metrics.summed import Statistics, SummedMetric
+from dragoman.metrics.summed import SacrebleuMetric, Statistics
 
 _ASIAN = ("zh", "ja-mecab")
 """Tokenisers of BLEU for whose languages sacrebleu's TER can separate Chinese characters and kana."""
 
 
-class TER(SummedMetric):
+class TER(SacrebleuMetric):
     """Translation edit rate (percent), equal to sacrebleu's (Snover et al. 2006).
 
     For Chinese and Japanese, sacrebleu's options for Asian text separate the characters. For other languages without

@@ -232,6 +232,19 @@ _TASKS: Mapping[str, Mapping[str, Any]] = {
         "example": "`train.start=FOLDER` trains it to translate. `dragoman evaluate FOLDER --reference TEXT` prints "
         "the perplexity of restoring corrupted text",
     },
+    "summarization": {
+        "title": "summarization model",
+        "activity": "summarizes",
+        "example": "`dragoman translate FOLDER < texts.txt > summaries.txt`, or in Python "
+        "`dragoman.Translator.load(FOLDER).translate([…])`",
+    },
+    "text_to_text": {
+        "title": "text-to-text model",
+        "activity": "answers",
+        "example": "`dragoman translate FOLDER < prompts.txt > outputs.txt`, or in Python "
+        "`dragoman.Translator.load(FOLDER).translate([…])`, with prompts as the template of the training data makes "
+        "them",
+    },
 }
 """The wording of encoder–decoders that depends on the task that they were trained for."""
 

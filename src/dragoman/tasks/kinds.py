@@ -26,6 +26,8 @@ from dragoman.tasks.nodes.config import NodesRun
 from dragoman.tasks.nodes.job import NodesJob
 from dragoman.tasks.statistical_translation.config import StatisticalRun
 from dragoman.tasks.statistical_translation.estimate import estimate
+from dragoman.tasks.text_to_text.config import SummarizationRun, TextToTextRun
+from dragoman.tasks.text_to_text.job import open_text_to_text
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.multitask import open_translation
 from dragoman.training.task import Job, OpenJob, RunConfig
@@ -104,6 +106,22 @@ DENOISING = register(
         DenoisingRun,
         DenoisingJob,
         ("data={train: {text: corpus.txt}, valid: {text: corpus.txt}}", "out=run"),
+    )
+)
+SUMMARIZATION = register(
+    TaskKind(
+        "summarization",
+        SummarizationRun,
+        open_text_to_text,
+        ("data={train: {jsonl: corpus.jsonl}, valid: {jsonl: corpus.jsonl}}", "out=run"),
+    )
+)
+TEXT_TO_TEXT = register(
+    TaskKind(
+        "text_to_text",
+        TextToTextRun,
+        open_text_to_text,
+        ("data={train: {labelled: examples.tsv}, valid: {labelled: examples.tsv}}", "out=run"),
     )
 )
 STATISTICAL_TRANSLATION = register(

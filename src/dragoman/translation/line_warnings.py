@@ -19,7 +19,9 @@ class LineWarnings:
     numbers are unknown.
     """
 
-    def __init__(self, earlier: Mapping[str, int] | None = None) -> None:
+    def __init__(self, earlier: Mapping[str, int] | None = None, compares_lengths: bool = True) -> None:
+        """compares_lengths: whether to warn of outputs that are much shorter or longer than their text."""
+        self.compares_lengths = compares_lengths
         self.counts = Counter(earlier or {})
         self._window = Counter[str]()
         self._first: dict[str, list[int | str]] = {}
@@ -63,6 +65,8 @@ class LineWarnings:
                 "tree belong to the line",
                 line,
             )
+        if not self.compares_lengths:
+            return
         parts = [part for part in best.parts if not part.is_copied] or [LinePart(text, best.text)]
         verdicts = {_judge(part.source, part.translation, lengths) for part in parts}
         if "short" in verdicts:

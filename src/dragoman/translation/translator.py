@@ -83,8 +83,8 @@ class Translator:
         self._cached_config = lru_cache(partial(search_config, self.own_search))
         self.codec = Codec(tokenizers, engine.limits, warn_unfinished, shortlist)
         self.training_texts = TrainingTexts(self.meta, tokenizers)
-        usual, is_text = self.training_texts.has_usual_length, not tokenizers.reads_vectors
-        self.division = LineDivision(self.meta.source_language, self.codec.fits, usual) if is_text else None
+        usual, divides = self.training_texts.has_usual_length, not (tokenizers.reads_vectors or self.meta.whole_texts)
+        self.division = LineDivision(self.meta.source_language, self.codec.fits, usual) if divides else None
         self._translation = WindowTranslation(engine, self.codec, self.division)
         self._inspector = TranslationInspector(engine, self.codec)
 
@@ -367,7 +367,7 @@ class Translator:
     ) -> Iterator[list[Translation]]:
         """Yield the hypotheses of each line of the windows. Finally, warn of lines with problems."""
         check_batch_size(batch_size)
-        warnings = LineWarnings()
+        warnings = LineWarnings(compares_lengths=not self.meta.whole_texts)
         for window in windows:
             if self.warn_unfinished:
                 self.training_texts.check_language([text for text, _ in window])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, model_validator
 from pydantic.fields import FieldInfo
 
 Key = tuple[str | int, ...]
@@ -158,3 +158,12 @@ class Config(BaseModel):
     def default_kinds(cls, settings: dict[str, Any]) -> dict[str, str]:
         """Return the kinds, by field name, of the fields whose default kind depends on other settings of the group."""
         return {}
+
+
+def by_form(group: type[BaseModel]) -> Discriminator:
+    """Return a discriminator between one group and a list of groups, so that errors refer to the given form."""
+
+    def form(value: Any) -> str:
+        return LIST if isinstance(value, list | tuple) else group.__name__
+
+    return Discriminator(form)

@@ -2,20 +2,28 @@
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Field, Tag, model_validator
 
-from dragoman.base.settings.config import LIST, Config
+from dragoman.base.settings.config import LIST, Config, by_form
+from dragoman.data.corpora.templates import TemplateConfig
+from dragoman.data.labelled.corpus import LabelledCorpusConfig, QuestionCorpusConfig
 from dragoman.text.symbols import Tag as TagName
 from dragoman.text.symbols import check_tag, language_tag, source_tags
 
-FORMS = ("tsv", "jsonl", "tmx")
+FORMS = ("tsv", "jsonl", "tmx", "labelled", "questions")
 """Formats of a corpus in a single file."""
+
+_RECORDS = ("jsonl", "labelled", "questions")
+"""Formats of records with several fields, from which templates make pairs."""
 
 
 class CorpusConfig(Config):
-    """Sentence pairs in two line-aligned files, `source` and `target`, or in one file, `tsv`, `jsonl` or `tmx`."""
+    """Sentence pairs in two line-aligned files, `source` and `target`, or in one file, `tsv`, `jsonl` or `tmx`.
+
+    Alternatively, `template` makes pairs of any texts from the records of `jsonl`, `labelled` or `questions`.
+    """
 
     source: Path | None = Field(
         default=None, description="Source sentences, one per line; plain, .gz, .bz2, .xz or .zst."
@@ -42,6 +50,22 @@ class CorpusConfig(Config):
         description="Language code of the source in `tmx`, such as en, which also matches en-US.",
     )
     target_code: str | None = Field(default=None, min_length=1, description="Language code of the target in `tmx`.")
+    labelled: LabelledCorpusConfig | None = Field(
+        default=None,
+        description="Labelled texts in any format of the tasks with labels, instead of `source` and `target`. Fields "
+        "of `template`: text, pair, label.",
+    )
+    questions: QuestionCorpusConfig | None = Field(
+        default=None,
+        description="Questions in the JSON format of SQuAD, instead of `source` and `target`. Fields of `template`: "
+        "question, context, answers.",
+    )
+    template: TemplateConfig | None = Field(
+        default=None,
+        description="Templates of the source and the target of each record. null: for `jsonl`, `source_field` and "
+        "`target_field`; for `labelled`, the text and the label; for `questions`, the question, the context and the "
+        "answer.",
+    )
     name: str | None = Field(
         default=None, min_length=1, description="Name of the corpus in messages; null: its file names."
     )
@@ -65,7 +89,14 @@ class CorpusConfig(Config):
     def _one_form(self) -> "CorpusConfig":
         given = [name for name in ("source", "target", *FORMS) if getattr(self, name) is not None]
         if given != ["source", "target"] and not (len(given) == 1 and given[0] in FORMS):
-            raise ValueError("give either both `source` and `target`, or one of `tsv`, `jsonl` and `tmx` alone")
+            raise ValueError(
+                "give either both `source` and `target`, or one of `tsv`, `jsonl`, `tmx`, `labelled` and `questions` "
+                "alone"
+            )
+        if self.template is not None and given[0] not in _RECORDS:
+            raise ValueError(f"`template` makes pairs of records: use it with {', '.join(_RECORDS)}")
+        if self.template is not None and (self.source_field, self.target_field) != ("source", "target"):
+            raise ValueError("`template` replaces `source_field` and `target_field`: leave them out")
         if self.tsv is not None and self.source_column == self.target_column:
             raise ValueError("`source_column` and `target_column` are the same")
         if self.jsonl is not None and self.source_field == self.target_field:
@@ -79,12 +110,36 @@ class CorpusConfig(Config):
     @property
     def files(self) -> tuple[Path, ...]:
         """The files of the corpus."""
-        paths = (self.source, self.target, *(getattr(self, form) for form in FORMS))
+        paths = [self.source, self.target, self.tsv, self.jsonl, self.tmx]
+        paths += [group.path for group in (self.labelled, self.questions) if group is not None]
         return tuple(path for path in paths if path is not None)
+
+    @property
+    def records(self) -> TemplateConfig | None:
+        """The templates of a corpus of records, or None for a corpus of pairs."""
+        if self.labelled is not None:
+            return self.template or TemplateConfig(source="{text}", target="{label}")
+        if self.questions is not None:
+            return self.template or TemplateConfig(source="question: {question} context: {context}", target="{answers}")
+        return self.template
+
+    def with_file(self, path: Path) -> "CorpusConfig":
+        """Return the settings of another file of the same format. Raises ValueError for a corpus of two files."""
+        for name in ("tsv", "jsonl", "tmx"):
+            if getattr(self, name) is not None:
+                return self.model_copy(update={name: path, "name": None})
+        for name in ("labelled", "questions"):
+            if (group := getattr(self, name)) is not None:
+                group = group.model_copy(update={"path": path, "name": None})
+                return self.model_copy(update={name: group, "name": None})
+        raise ValueError("a corpus of two files has no single file")
 
     @property
     def selection(self) -> tuple[object, ...] | None:
         """The columns, fields or languages to read, as part of the fingerprint; None for two files."""
+        if self.records is not None:
+            group = self.labelled or self.questions
+            return "records", self.records.source, self.records.target, *(() if group is None else group.selection)
         if self.tsv is not None:
             return self.source_column, self.target_column
         if self.jsonl is not None:
@@ -111,15 +166,6 @@ class CorpusConfig(Config):
 
     def __str__(self) -> str:
         return self.name or " + ".join(map(str, self.files))
-
-
-def by_form(corpus: type[Config]) -> Discriminator:
-    """Return a discriminator between one corpus and a list of corpora, so that errors refer to the given form."""
-
-    def form(value: Any) -> str:
-        return LIST if isinstance(value, list | tuple) else corpus.__name__
-
-    return Discriminator(form)
 
 
 Corpora = Annotated[
@@ -155,6 +201,11 @@ class TextCorpusConfig(Config):
         min_length=1,
         description="Key of the text in `jsonl`; dots separate the keys of nested objects, as in article.body.",
     )
+    template: TemplateConfig | None = Field(
+        default=None,
+        description="Templates of the two parts of a document in `jsonl`, instead of `field`: a prompt, which usually "
+        "ends with a marker, and its continuation.",
+    )
     name: str | None = Field(
         default=None, min_length=1, description="Name of the corpus in messages; null: its file name."
     )
@@ -171,6 +222,8 @@ class TextCorpusConfig(Config):
             raise ValueError("give either `text` or `jsonl`")
         if self.jsonl is not None and (self.documents != "line" or self.heading is not None):
             raise ValueError("in `jsonl` each object is a document: leave out `documents` and `heading`")
+        if self.template is not None and (self.jsonl is None or self.field != "text"):
+            raise ValueError("`template` makes documents from the objects of `jsonl`, and replaces `field`")
         if self.heading is not None:
             if self.documents != "file":
                 raise ValueError("`heading` divides a whole file: set `documents` to file")
@@ -188,6 +241,8 @@ class TextCorpusConfig(Config):
     @property
     def selection(self) -> tuple[object, ...]:
         """The settings that determine which text is read from the file, as part of the fingerprint."""
+        if self.template is not None:
+            return "documents", "records", self.template.source, self.template.target
         if self.jsonl is not None:
             return "documents", "jsonl", self.field
         return "documents", self.documents, self.heading

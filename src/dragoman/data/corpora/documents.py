@@ -10,6 +10,8 @@ from dragoman.data.corpora.corpus import TextCorpusConfig
 from dragoman.data.corpora.items import Passage
 from dragoman.data.corpora.jsonl import read_fields
 from dragoman.data.corpora.lines import has_broken_utf8, open_lines, read_text
+from dragoman.data.corpora.records import fill_objects
+from dragoman.data.corpora.templates import TemplateConfig
 
 _Numbered = tuple[int, str]
 
@@ -84,6 +86,8 @@ def broken_line(passage: Passage) -> int:
 
 
 def _passages(corpus: TextCorpusConfig) -> Iterator[Passage]:
+    if corpus.jsonl is not None and corpus.template is not None:
+        return _read_records(corpus.jsonl, corpus.template)
     if corpus.jsonl is not None:
         return _read_objects(corpus.jsonl, corpus.field)
     assert corpus.text is not None
@@ -100,6 +104,14 @@ def _read_objects(path: Path, field: str) -> Iterator[Passage]:
     for number, (text,) in read_fields(path, [field], "field"):
         for passage in divide_into_passages(number, [text]):
             yield passage._replace(line=number)  # newlines inside a JSON string do not count
+
+
+def _read_records(path: Path, templates: TemplateConfig) -> Iterator[Passage]:
+    """Yield one document per object and target."""
+    for record in fill_objects(path, templates):
+        for target in record.targets:
+            for passage in divide_into_passages(record.line, [record.source + target]):
+                yield passage._replace(line=record.line)
 
 
 def _read_lines(path: Path) -> Iterator[Passage]:

@@ -1,6 +1,7 @@
 """Readers of the sentence pairs of corpora in any format, and checks that corpora can be read."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain, islice, zip_longest
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from dragoman.data.corpora.documents import read_passages
 from dragoman.data.corpora.items import Pair
 from dragoman.data.corpora.jsonl import read_jsonl
 from dragoman.data.corpora.lines import has_broken_utf8, open_lines, read_chunks
+from dragoman.data.corpora.records import read_records
 from dragoman.data.corpora.tmx import read_tmx
 
 _SAMPLE = 100
@@ -57,6 +59,39 @@ def read_sides(corpus: CorpusConfig) -> tuple[list[str], list[str]]:
     return sources, targets
 
 
+@dataclass(frozen=True)
+class HeldOutRecords:
+    """The sources of a corpus with their references, for evaluation.
+
+    references: one or more lists, each with one reference per source. A source with fewer references than others has
+    its first one several times. sentences: the sentences of each source, if the corpus contains them as a list.
+    """
+
+    sources: list[str]
+    references: tuple[list[str], ...]
+    sentences: list[tuple[str, ...]]
+
+
+def read_references(corpus: CorpusConfig) -> HeldOutRecords:
+    """Return all sources and their references. Raises DataError as `read_sides` does."""
+    if corpus.records is None:
+        sources, targets = read_sides(corpus)
+        return HeldOutRecords(sources, (targets,), [()] * len(sources))
+    records = list(read_records(corpus))
+    if not records:
+        raise DataError(f"The corpus {corpus} is empty. Use a file with at least one record.")
+    for record in records:
+        if any(map(has_broken_utf8, (record.source, *record.targets))):
+            raise DataError(f"{corpus}, line {record.line}: broken UTF-8. Convert the file (for example with iconv).")
+    count = max(len(record.targets) for record in records)
+    padded = [(*record.targets, *[record.targets[0]] * (count - len(record.targets))) for record in records]
+    references = tuple([targets[number] for targets in padded] for number in range(count))
+    for name, side in (("source", [record.source for record in records]), ("target", references[0])):
+        if not any(map(str.strip, side)):
+            raise DataError(f"{corpus}: every {name} is blank. Check the template and the file.")
+    return HeldOutRecords([each.source for each in records], references, [each.sentences for each in records])
+
+
 def check_readable(*corpora: CorpusConfig | TextCorpusConfig) -> None:
     """Check the beginning of each file. Raises DataError if a file is missing, empty or unreadable."""
     for corpus in corpora:
@@ -84,6 +119,10 @@ def check_regular(path: Path) -> None:
 
 
 def _pairs(corpus: CorpusConfig) -> Iterator[Pair]:
+    if corpus.records is not None:
+        return (
+            Pair(record.line, record.source, target) for record in read_records(corpus) for target in record.targets
+        )
     if corpus.jsonl is not None:
         return read_jsonl(corpus.jsonl, corpus.source_field, corpus.target_field)
     if corpus.tmx is not None:

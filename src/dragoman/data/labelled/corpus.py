@@ -5,8 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, Tag, model_validator
 
-from dragoman.base.settings.config import LIST, Config
-from dragoman.data.corpora.corpus import by_form
+from dragoman.base.settings.config import LIST, Config, by_form
 
 Encoding = Literal["utf-8", "latin-1", "windows-1252"]
 

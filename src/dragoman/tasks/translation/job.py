@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import ClassVar
 
 import torch
 from torch import nn
@@ -22,6 +23,7 @@ from dragoman.data.corpora.readers import check_readable
 from dragoman.data.held_out.check import Finding, PairSet, check_pairs
 from dragoman.data.preparation.prepare import prepare
 from dragoman.metrics.bleu_tokenizer import AUTO, check_tokenizer
+from dragoman.metrics.metric import Metric
 from dragoman.models.parts import count_parameters
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.tasks.corpus_job import CorpusJob, ValidationSets
@@ -66,6 +68,8 @@ class TranslationJob(CorpusJob):
     """
 
     run: TranslationRun
+    whole_texts: ClassVar[bool] = False
+    """Whether texts of several sentences are processed as a whole."""
 
     def __init__(self, run: TranslationRun) -> None:
         check_readable(*run.data.corpora)
@@ -229,11 +233,17 @@ class TranslationJob(CorpusJob):
             sources = [torch.zeros(source, model.vectors).numpy() for source, _ in _TRIAL]  # type: ignore[misc]
         return collate(sources, [[_TOKEN] * target for _, target in _TRIAL], range(len(_TRIAL)))
 
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """The metrics of validation."""
+        return validation_metrics(self.run.train.metric)
+
     def validator(self, model: Seq2Seq, device: torch.device) -> ValidationSets:
         """Return a validator that computes loss, BLEU, chrF and `train.metric` of each validation set."""
-        loaded = LoadedModel(model, self.tokenizers, Meta(step=0), self.run.model_dump(mode="json"))
+        meta = Meta(step=0, whole_texts=self.whole_texts)
+        loaded = LoadedModel(model, self.tokenizers, meta, self.run.model_dump(mode="json"))
         translator = Translator.of(loaded, device, warn_unfinished=False)
-        metrics, beam = validation_metrics(self.run.train.metric), self.run.train.validation_beam
+        metrics, beam = self.metrics, self.run.train.validation_beam
         validators = build_validators(self._held_out, model, translator, beam, metrics, self._bleu_tokenizers)
         return ValidationSets(validators, metrics)
 
@@ -250,6 +260,7 @@ class TranslationJob(CorpusJob):
                 "data": meta.data | self.auxiliary_data,
                 "embeddings": dict(self.notes),
                 "lengths": {**previous.lengths, **self._corpus_lengths},
+                "whole_texts": self.whole_texts,
             }
         )
 

@@ -14,7 +14,7 @@ from dragoman.data.batches.batch import collate
 from dragoman.data.batches.plan import BatchConfig, plan_epoch
 from dragoman.data.cleaning.held_out import repair_like_training
 from dragoman.data.corpora.corpus import CorpusConfig
-from dragoman.data.corpora.readers import read_sides
+from dragoman.data.corpora.readers import read_references
 from dragoman.decode.search import SearchConfig
 from dragoman.metrics.bleu_tokenizer import AUTO, DEFAULT, choose_tokenizer
 from dragoman.metrics.metric import Metric, Outputs, warn_of_blank_references
@@ -32,11 +32,15 @@ from dragoman.translation.translator import Translator
 
 @dataclass(frozen=True)
 class HeldOutPairs:
-    """A validation set in memory."""
+    """A validation set in memory.
+
+    more_references: further lists of references, each with one line per source.
+    """
 
     corpus: CorpusConfig
     sources: list[str]
     targets: list[str]
+    more_references: tuple[list[str], ...] = ()
 
     @property
     def name(self) -> str:
@@ -56,11 +60,12 @@ def read_held_out(config: TranslationRun) -> tuple[HeldOutPairs, ...]:
 
 
 def _read_pairs(corpus: CorpusConfig, config: TranslationRun) -> HeldOutPairs:
-    sources, targets = read_sides(corpus)
-    cleaning, (source, target) = config.data.cleaning, corpus.side_names
+    held_out, cleaning, (source, target) = read_references(corpus), config.data.cleaning, corpus.side_names
+    sources = held_out.sources
     if config.text.vectors is None:
         sources = repair_like_training(sources, cleaning, source)
-    return HeldOutPairs(corpus, sources, repair_like_training(targets, cleaning, target))
+    targets, *others = (repair_like_training(lines, cleaning, target) for lines in held_out.references)
+    return HeldOutPairs(corpus, sources, targets, tuple(others))
 
 
 def choose_tokenizers(sets: Sequence[HeldOutPairs], language: str | None, name: str = AUTO) -> list[str]:
@@ -116,16 +121,22 @@ class Validator:
         beam: int,
         tags: tuple[str, ...] = (),
         metrics: Sequence[Metric] = validation_metrics("bleu"),
+        more_references: tuple[list[str], ...] = (),
     ) -> None:
-        """model: the translator's model. tags: tags that are prepended to each source."""
+        """model: the translator's model. tags: tags that are prepended to each source. more_references: further
+        references of the sources, besides the targets.
+        """
         self._metrics = metrics
         self._words, self._bytes = sum(map(count_words, targets)), sum(map(count_bytes, targets))
-        self.sources, self.targets = sources, targets
+        self.sources, self.targets, self._references = sources, targets, (targets, *more_references)
         self._model, tokenizers = model, translator.tokenizers
         self.translator = translator
         # The length is limited, because an untrained model rarely generates the end symbol and would take minutes.
-        unknown = translator.search_config().unknown
-        self._request = Request(SearchConfig(beam=beam, length_factor=1.5, length_margin=10, unknown=unknown), tags)
+        own = translator.search_config()
+        search = SearchConfig(
+            beam=beam, length_factor=1.5, length_margin=10, maximum_length=own.maximum_length, unknown=own.unknown
+        )
+        self._request = Request(search, tags)
         tag_ids = tokenizers.source.tag_ids(tags)
         ids = tokenizers.source.encode_batch(sources)
         self._source_ids = [[*tag_ids, *source] for source in ids] if tag_ids else ids
@@ -143,7 +154,7 @@ class Validator:
                 hypotheses = self._translate_distributed(runtime.ranks, progress)
             else:
                 hypotheses = self._translate(progress)
-            outputs = Outputs(hypotheses, (self.targets,), self.sources, self._compute_likelihood(runtime))
+            outputs = Outputs(hypotheses, self._references, self.sources, self._compute_likelihood(runtime))
             return validate(self._metrics, outputs, started)
 
     def _translate(self, progress: Progress) -> list[str]:
@@ -200,6 +211,13 @@ def build_validators(
         of_set = [metric.with_tokenizer(name) for metric in metrics]
         with in_files(held_out.corpus.files[0]):
             validators[held_out.name] = Validator(
-                held_out.sources, held_out.targets, model, translator, beam, held_out.corpus.all_tags, of_set
+                held_out.sources,
+                held_out.targets,
+                model,
+                translator,
+                beam,
+                held_out.corpus.all_tags,
+                of_set,
+                held_out.more_references,
             )
     return validators

@@ -76,6 +76,7 @@ class WindowTranslator:
         try:
             with quietly():
                 self._translator = self._load()
+                self._notes.compares_lengths = not self._translator.meta.whole_texts
                 self._faulty = FaultyLines(self._translator, job.on_error, self._notes)
         except DragomanError as error:
             self._failure = Failure(type(error), str(error))

@@ -178,7 +178,7 @@ class LineTranslation:
         companion: receives alignments. Raises DataError if the files have different numbers of lines, and the same
         errors as `Translator.translate_window`.
         """
-        warnings = LineWarnings(out.counts)
+        warnings = LineWarnings(out.counts, not self.translator.meta.whole_texts)
         faulty = FaultyLines(self.translator, self.on_error, warnings, self.choice)
         self.translator.warn_unfinished = self.source is None
         try:
