@@ -1,4 +1,4 @@
-"""Labelled corpora in settings: `LabelledCorpusConfig`, `TaggedCorpusConfig` and `QuestionCorpusConfig`."""
+"""Labelled corpora in settings: of texts, tagged sentences, questions, and trees."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, Tag, model_validator
 
 from dragoman.base.settings.config import LIST, Config, by_form
+from dragoman.text.symbols import Tag as TagName
 
 Encoding = Literal["utf-8", "latin-1", "windows-1252"]
 
@@ -146,6 +147,35 @@ class QuestionCorpusConfig(_FileConfig):
     """
 
 
+class TreebankCorpusConfig(_FileConfig):
+    """Sentences with their constituency trees in brackets, as in the Penn Treebank.
+
+    A tree may extend over several lines. Empty elements, functions such as -SBJ, and wrappers such as TOP are removed.
+    """
+
+    path: Path = Field(
+        description="File of the treebank; plain, .gz, .bz2, .xz or .zst. The path may continue into a .zip archive. "
+        "The file name may be a pattern for several files, as in treebank.zip/treebank/combined/wsj_00*.mrg."
+    )
+    format: Literal["auto", "trees", "text"] = Field(
+        default="auto",
+        description="trees: trees in brackets. text: sentences without trees, one per line, with spaces between the "
+        "words. auto: trees if the file begins with a bracket that opens a tree.",
+    )
+    encoding: Encoding = Field(default="utf-8", description="Character encoding of the file.")
+    weight: float = Field(
+        default=1.0,
+        gt=0,
+        le=10_000,
+        description="Number of passes over the treebank per epoch. 2: two passes. 0.5: a different half in each epoch.",
+    )
+    tag: TagName | None = Field(
+        default=None,
+        description="Tag such as wsj, which precedes each sentence in the input of the model, so that treebanks with "
+        "different annotations can be learned together. null: none.",
+    )
+
+
 LabelledCorpora = Annotated[
     Annotated[LabelledCorpusConfig, Tag(LabelledCorpusConfig.__name__)]
     | Annotated[tuple[LabelledCorpusConfig, ...], Field(min_length=1), Tag(LIST)],
@@ -166,3 +196,10 @@ QuestionCorpora = Annotated[
     by_form(QuestionCorpusConfig),
 ]
 """One corpus of questions, or a list of corpora, in settings."""
+
+Treebanks = Annotated[
+    Annotated[TreebankCorpusConfig, Tag(TreebankCorpusConfig.__name__)]
+    | Annotated[tuple[TreebankCorpusConfig, ...], Field(min_length=1), Tag(LIST)],
+    by_form(TreebankCorpusConfig),
+]
+"""One treebank, or a list of treebanks, in settings."""

@@ -1,6 +1,8 @@
-"""Examples of labelled corpora: texts with labels, sentences with tags, and questions with answers."""
+"""Examples of labelled corpora: texts with labels, sentences with tags or trees, and questions with answers."""
 
 from dataclasses import dataclass
+
+from dragoman.text.trees.tree import Tree
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,21 @@ class TaggedSentence:
     words: tuple[str, ...]
     tags: tuple[str, ...] | None = None
     features: tuple[tuple[str, ...], ...] = ()
+    id: str | None = None
+
+
+@dataclass(frozen=True)
+class ParsedSentence:
+    """The words of a sentence with their constituency tree.
+
+    tree: a tree with the same words, or None if it is unknown. tag: the tag of the treebank, which precedes the words
+    in the input of a model; empty for none. part: index of the corpus that contains the sentence.
+    """
+
+    words: tuple[str, ...]
+    tree: Tree | None = None
+    tag: str = ""
+    part: int = 0
     id: str | None = None
 
 

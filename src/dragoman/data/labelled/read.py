@@ -1,7 +1,8 @@
-"""Readers of labelled corpora in any format: `read_labelled`, `read_tagged` and `read_questions`."""
+"""Readers of labelled corpora in any format: `read_labelled`, `read_tagged`, `read_questions` and `read_parsed`."""
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -9,13 +10,19 @@ from dragoman.base.errors import DataError
 from dragoman.base.log import warn
 from dragoman.base.settings.config import Config
 from dragoman.data.labelled.conll import read_conll
-from dragoman.data.labelled.corpus import LabelledCorpusConfig, QuestionCorpusConfig, TaggedCorpusConfig
-from dragoman.data.labelled.examples import LabelledText, Question, TaggedSentence
+from dragoman.data.labelled.corpus import (
+    LabelledCorpusConfig,
+    QuestionCorpusConfig,
+    TaggedCorpusConfig,
+    TreebankCorpusConfig,
+)
+from dragoman.data.labelled.examples import LabelledText, ParsedSentence, Question, TaggedSentence
 from dragoman.data.labelled.json_lines import read_json_lines
 from dragoman.data.labelled.rows import Line, Row, check_unicode, read_lines
 from dragoman.data.labelled.rte import read_rte
 from dragoman.data.labelled.squad import read_squad
 from dragoman.data.labelled.tables import read_table
+from dragoman.data.labelled.treebank import read_treebank
 
 _Corpus = TypeVar("_Corpus", bound=Config)
 
@@ -91,6 +98,22 @@ def read_questions(
         questions += read_squad(corpus, labelled)
         _check_not_empty(len(questions) - before, corpus, "question")
     return questions
+
+
+def read_parsed(
+    corpora: TreebankCorpusConfig | Sequence[TreebankCorpusConfig], labelled: bool = True
+) -> list[ParsedSentence]:
+    """Return the sentences of one or more treebanks in order.
+
+    labelled: whether the sentences must have trees. Raises DataError with file and line if a tree cannot be read, or if
+    a treebank is empty.
+    """
+    sentences: list[ParsedSentence] = []
+    for part, corpus in enumerate(_listed(corpora, TreebankCorpusConfig)):
+        before = len(sentences)
+        sentences += [replace(sentence, part=part) for sentence in read_treebank(corpus, labelled)]
+        _check_not_empty(len(sentences) - before, corpus, "sentence")
+    return sentences
 
 
 def _listed(corpora: _Corpus | Sequence[_Corpus], kind: type[_Corpus]) -> list[_Corpus]:

@@ -69,7 +69,7 @@ class Measure(MeasureKind):
 
 @dataclass(frozen=True)
 class Baseline:
-    """The values of a constant prediction. description: the prediction. values: by key; None if undefined."""
+    """The values of a simple prediction. description: the prediction. values: by key; None if undefined."""
 
     description: str
     values: Mapping[str, float | None]
@@ -79,9 +79,9 @@ class Baseline:
 class Report:
     """The measures of a model's predictions on a test set.
 
-    task: classification, regression, tagging or question answering. examples: number of examples, which are also the
-    units of resampling; `unit` is their name. warnings: texts by key; one_class means that all predictions are equal.
-    classes: scores of each class or span type. resampled: values (samples,) on the resampled test sets, by key.
+    task: classification, regression, tagging, question answering or parsing. examples: number of examples, which are
+    also the units of resampling; `unit` is their name. warnings: texts by key; one_class means that all predictions are
+    equal. classes: scores of each class or span type. resampled: values (samples,) on the resampled test sets, by key.
     gold_digest: digest of the correct labels, to ensure that compared reports belong to the same test set.
     """
 
