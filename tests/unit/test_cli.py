@@ -44,7 +44,7 @@ FROZEN = {
     "--ensemble --language-model --fusion --precision-cost --pairs --test --compare --confusion --vectors --task "
     "--alignments --gold-base --hypothesis-base "
     "--engine --precision --divide --no-divide",
-    "predict": "model settings --input -i --output -o --task --fills --vectors --format --batch-tokens --engine "
+    "predict": "model settings --input -i --output -o --task --fills --draw --vectors --format --batch-tokens --engine "
     "--precision --device --threads --quiet -q",
     "align": "settings --source --target --output -o --method --model --save --symmetrize --reverse --scores --draw "
     "--draw-line --threads --quiet -q",

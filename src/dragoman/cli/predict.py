@@ -36,9 +36,14 @@ def predict(
             "--format",
             help="jsonl: one JSON object per example. tsv: number and prediction, as in GLUE. conll: one word per line "
             "with its tag in the last column. squad: a JSON object with the answer of each question. squad_nbest: "
-            "the best answers of each question, with probabilities.",
+            "the best answers of each question, with probabilities. trees: the tree of each sentence in brackets, one "
+            "per line. drawing: each tree drawn as text. auto: trees for a parser, otherwise jsonl.",
         ),
-    ] = "jsonl",
+    ] = "auto",
+    draw: Annotated[
+        Path | None,
+        typer.Option("--draw", help="Also draw the trees that a parser predicts into this SVG file."),
+    ] = None,
     vectors: Annotated[
         bool,
         typer.Option(
@@ -61,8 +66,8 @@ def predict(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Predict the class of each text, a number, the tags of its words, the answer to a question, or the tokens at each
-    <mask>.
+    """Predict the class of each text, a number, the tags of its words, its tree, the answer to a question, or the
+    tokens at each <mask>.
 
     There is one prediction for each example, in the same order.
     """
@@ -71,7 +76,7 @@ def predict(
     from dragoman.base.files import check_new_files
     from dragoman.prediction.predict import OutputFormat, predict
 
-    check_new_files({"--output": output}, source)
+    check_new_files({"--output": output, "--draw": draw}, source)
     check_settings(settings or [], "columns.text=review", "--input FILE")
     written = sys.stdout if output is None else output
     predict(
@@ -88,4 +93,5 @@ def predict(
         task=task,
         engine=engine or "auto",
         precision=precision or "float32",
+        draw=draw,
     )

@@ -197,6 +197,8 @@ _HEADS: Mapping[str, Mapping[str, str]] = {
     "regression": {"activity": "predicts numbers for"},
     "tagging": {"activity": "tags the words of"},
     "span": {"activity": "answers questions about"},
+    "tree_decoder": {"title": "parser", "activity": "parses"},
+    "chart": {"title": "chart parser", "activity": "parses"},
     "masked_language_model": {
         "title": "masked language model",
         "activity": "fills masks in",

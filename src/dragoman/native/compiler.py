@@ -48,7 +48,8 @@ ENGINE = LibrarySource("engine", "the native engine", "use --engine torch")
 ALIGNMENT = LibrarySource("alignment", "the word aligner")
 NGRAMS = LibrarySource("ngrams", "the library for n-gram models")
 PHRASES = LibrarySource("phrases", "the library for phrase-based translation")
-LIBRARIES = (ENGINE, ALIGNMENT, NGRAMS, PHRASES)
+CHART = LibrarySource("chart", "the library for chart parsing", "train with model.head.kind=tree_decoder")
+LIBRARIES = (ENGINE, ALIGNMENT, NGRAMS, PHRASES, CHART)
 """All libraries. Wheels contain each of them for all instruction sets."""
 
 

@@ -23,6 +23,7 @@ from dragoman.prediction.heads.chains import TagSequence
 from dragoman.prediction.heads.classification import ClassPrediction
 from dragoman.prediction.heads.filling import MASK_SYMBOL, FillPrediction
 from dragoman.prediction.heads.inputs import ModelInput
+from dragoman.prediction.heads.parsing import TreePrediction
 from dragoman.prediction.heads.readers import Prediction
 from dragoman.prediction.heads.regression import ValuePrediction
 from dragoman.prediction.heads.tagging import TagPrediction
@@ -123,6 +124,8 @@ def inspect_prediction(
         raise ConfigError("a word can be chosen only for a model that predicts tags: leave out --word")
     if mask is not None and not isinstance(prediction, FillPrediction):
         raise ConfigError("a mask can be chosen only for a masked language model: leave out --mask")
+    if isinstance(prediction, TreePrediction):
+        raise ModelError("the trees of a parser cannot be explained: inspect a model that predicts labels")
     texts = texts_of(example)
     for text in texts:
         check_not_blank(text, "text")

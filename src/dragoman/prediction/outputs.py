@@ -11,10 +11,13 @@ from torch.nn import functional
 
 from dragoman.data.batches.batch import pad
 from dragoman.models.encoder_only import EncoderOnly
+from dragoman.models.heads.chart import ChartOutput
 from dragoman.models.heads.tagging import ChainOutput
+from dragoman.models.heads.tree_decoder import TreeDecoderOutput
 from dragoman.nn.precision import to_at_least_float32
 from dragoman.prediction.heads.chains import decode_inputs
 from dragoman.prediction.heads.inputs import ModelInput
+from dragoman.prediction.heads.trees import chart_trees, generate_trees
 
 TOKENS = 4096
 """Maximum number of tokens of a batch, with padding."""
@@ -26,7 +29,7 @@ def compute_outputs(
     """Return the outputs of the head for each input, without padding, in order. The model is in evaluation mode.
 
     They are arrays, float32. The outputs of a masked language model are the logits (places, V) at the places of an
-    input. The output of a tagger with transitions is a `TagSequence`.
+    input. The output of a tagger with transitions is a `TagSequence`, that of a parser the best tree of the sentence.
     """
     return _compute(model, inputs, device, tokens)
 
@@ -61,14 +64,22 @@ def _compute(
             for row, result in zip(rows, results.float().cpu().numpy(), strict=True):
                 outputs[row] = result[: len(inputs[row].ids)] if result.ndim > 1 else result
             continue
-        if isinstance(results, ChainOutput):
-            for row, sequence in zip(rows, decode_inputs(results, [inputs[row] for row in rows]), strict=True):
-                outputs[row] = sequence
+        if (decode := _DECODERS.get(type(results))) is not None:
+            for row, decoded in zip(rows, decode(results, [inputs[row] for row in rows]), strict=True):
+                outputs[row] = decoded
             continue
         for index, row in enumerate(rows):
             places = index * ids.size(1) + torch.tensor(inputs[row].places, dtype=torch.int64)
             outputs[row] = results.logits(places.to(device)).float().cpu().numpy()
     return outputs
+
+
+_DECODERS: dict[type, Callable[[Any, Sequence[ModelInput]], Sequence[Any]]] = {
+    ChainOutput: decode_inputs,
+    TreeDecoderOutput: generate_trees,
+    ChartOutput: chart_trees,
+}
+"""The functions that find the best sequence or tree of each input, for outputs that are not tensors."""
 
 
 def _tensors(rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:

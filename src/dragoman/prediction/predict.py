@@ -12,15 +12,24 @@ from dragoman.base.machine.device import use_threads
 from dragoman.base.progress import Progress
 from dragoman.base.settings.load import Overrides, all_overrides, load_settings
 from dragoman.checkpoint.folder import folder_kind
-from dragoman.data.labelled.corpus import LabelledCorpusConfig, QuestionCorpusConfig, TaggedCorpusConfig
+from dragoman.data.labelled.corpus import (
+    LabelledCorpusConfig,
+    QuestionCorpusConfig,
+    TaggedCorpusConfig,
+    TreebankCorpusConfig,
+)
 from dragoman.data.labelled.examples import TaggedSentence
-from dragoman.data.labelled.read import read_labelled, read_questions, read_tagged
+from dragoman.data.labelled.read import read_labelled, read_parsed, read_questions, read_tagged
+from dragoman.models.heads.chart import ChartHeadConfig
 from dragoman.models.heads.spans import SpanHeadConfig
 from dragoman.models.heads.tagging import TaggingHeadConfig
 from dragoman.models.heads.texts import ClassificationHeadConfig, RegressionHeadConfig
+from dragoman.models.heads.tree_decoder import TreeDecoderHeadConfig
+from dragoman.models.heads.trees import TreeHead
 from dragoman.prediction.heads.answering import AnswerPrediction
 from dragoman.prediction.heads.classification import ClassPrediction
 from dragoman.prediction.heads.filling import MASK_SYMBOL, FillPrediction
+from dragoman.prediction.heads.parsing import TreePrediction
 from dragoman.prediction.heads.readers import FILLS, Prediction
 from dragoman.prediction.heads.regression import ValuePrediction
 from dragoman.prediction.heads.tagging import TagPrediction
@@ -28,11 +37,15 @@ from dragoman.prediction.nodes import NodePredictor, read_nodes
 from dragoman.prediction.outputs import TOKENS
 from dragoman.prediction.predictor import Predictor
 from dragoman.prediction.vectors import check_output_format, write_vectors
+from dragoman.text.trees.drawing import draw_tree
+from dragoman.text.trees.tree import Tree
 
-OutputFormat = Literal["jsonl", "tsv", "conll", "squad", "squad_nbest"]
+OutputFormat = Literal["auto", "jsonl", "tsv", "conll", "squad", "squad_nbest", "trees", "drawing"]
 OUTPUT_FORMATS: tuple[OutputFormat, ...] = get_args(OutputFormat)
 _WINDOW = 1024
 """Number of examples that are predicted before their predictions are written."""
+_MAX_PICTURES = 200
+"""Maximum number of trees in a picture."""
 _SQUAD = ("squad", "squad_nbest")
 _TAGGED_SUFFIXES = (".conll", ".conllu", ".iob", ".bio")
 
@@ -43,7 +56,7 @@ def predict(
     output: str | Path | TextIO,
     settings: Overrides = (),
     *,
-    format: OutputFormat = "jsonl",
+    format: OutputFormat = "auto",
     vectors: bool = False,
     batch_tokens: int = TOKENS,
     device: str | None = None,
@@ -52,6 +65,7 @@ def predict(
     task: str | None = None,
     engine: str = "auto",
     precision: str = "float32",
+    draw: str | Path | None = None,
     quiet: bool = False,
 ) -> int:
     """Write the prediction for each example of a file in input order, like `dragoman predict`. Returns their number.
@@ -63,11 +77,13 @@ def predict(
     predictions are complete, or an open file, which is written line by line. settings: the settings of the corpus, such
     as `{"columns.text": "review"}`. format: jsonl: one JSON object per example. tsv: number and prediction, as in GLUE.
     conll: the words, with the predicted tag in the last column. squad: one JSON object with the answer of each
-    question. squad_nbest: one with the best answers of each question. fills: number of tokens that a masked language
-    model predicts for each `<mask>` of a text. task: name of the task, if `model` is the folder of a model with
-    several. vectors: write the vector of each text (`Predictor.vectors`) instead of predictions, as JSON objects or, if
-    the name of the output ends in .npy, as an array (N, d) float32. engine, precision: as in `Predictor.load`, for a
-    model folder.
+    question. squad_nbest: one with the best answers of each question. trees: the tree of each sentence in brackets, one
+    per line. drawing: each tree as a drawing of several lines. auto: trees for a parser, jsonl for other models. fills:
+    number of tokens that a masked language model predicts for each `<mask>` of a text. task: name of the task, if
+    `model` is the folder of a model with several. vectors: write the vector of each text (`Predictor.vectors`) instead
+    of predictions, as JSON objects or, if the name of the output ends in .npy, as an array (N, d) float32. engine,
+    precision: as in `Predictor.load`, for a model folder. draw: an SVG file with pictures of the trees that a parser
+    predicts.
 
     Raises ConfigError for a format that does not fit the model, DataError if the file cannot be read, and the errors of
     `Predictor.load`.
@@ -78,20 +94,50 @@ def predict(
             not isinstance(model, Predictor) and "classify_nodes" in folder_kind(Path(model)).verbs
         ):
             nodes = model if isinstance(model, NodePredictor) else NodePredictor.load(model, device)
-            _check_node_options(format, vectors, task)
+            _check_node_options(format, vectors, task, draw)
             return _write_nodes(nodes, source, output, settings)
         predictor = model
         if not isinstance(predictor, Predictor):
             predictor = Predictor.load(predictor, device, fills, task=task, engine=engine, precision=precision)
         if vectors:
-            check_output_format(format)
+            reject_options({"--draw": draw}, "without --vectors")
+            check_output_format("jsonl" if format == "auto" else format)
             return write_vectors(predictor, source, output, settings, batch_tokens)
+        if format == "auto":
+            format = "trees" if isinstance(predictor.head, TreeHead) else "jsonl"
         _check_format(predictor, format)
+        pictures = None if draw is None else _TreePictures(predictor, Path(draw))
         examples = read_examples(predictor, source, settings)
         if not isinstance(output, str | Path):
-            return _write(predictor, examples, output, format, batch_tokens)
+            return _write(predictor, examples, output, format, batch_tokens, pictures)
         with atomic_file(Path(output)) as path, path.open("w", encoding="utf-8", newline="\n") as file:
-            return _write(predictor, examples, file, format, batch_tokens)
+            return _write(predictor, examples, file, format, batch_tokens, pictures)
+
+
+class _TreePictures:
+    """Collects the trees of a parser and draws them."""
+
+    def __init__(self, predictor: Predictor, file: Path) -> None:
+        """Raise ConfigError unless the model is a parser and the file an SVG file."""
+        if not isinstance(predictor.head, TreeHead):
+            raise ConfigError(f"only trees are drawn, but the model has a head of kind {predictor.head.kind}")
+        if file.suffix.lower() != ".svg":
+            raise ConfigError(f"a picture of trees is an SVG file, not {file}: name it {file.with_suffix('.svg').name}")
+        self._file = file
+        self._trees: list[Tree] = []
+
+    def add(self, prediction: Prediction) -> None:
+        """Add the tree of a sentence."""
+        if isinstance(prediction, TreePrediction) and prediction.tree.words:
+            self._trees.append(prediction.tree)
+
+    def write(self) -> None:
+        """Draw all trees. A warning reports trees beyond `_MAX_PICTURES`."""
+        from dragoman.inspect.pictures.tree import draw_trees  # matplotlib takes long to import
+
+        if len(self._trees) > _MAX_PICTURES:
+            warn(f"{self._file} shows the first {_MAX_PICTURES} of {len(self._trees):,} trees")
+        draw_trees(self._trees[:_MAX_PICTURES], self._file)
 
 
 def read_examples(
@@ -105,6 +151,8 @@ def read_examples(
     values = all_overrides({"path": str(source)}, settings)
     if isinstance(predictor.head, SpanHeadConfig):
         return read_questions(load_settings(None, values, QuestionCorpusConfig), labelled)
+    if isinstance(predictor.head, TreeHead):
+        return read_parsed(load_settings(None, values, TreebankCorpusConfig), labelled)
     if not isinstance(predictor.head, TaggingHeadConfig):
         return read_labelled(load_settings(None, values, LabelledCorpusConfig), labelled)
     is_named = any(suffix in _TAGGED_SUFFIXES for suffix in Path(source).suffixes)
@@ -114,11 +162,11 @@ def read_examples(
     return [line.texts[0] for line in lines]
 
 
-def _check_node_options(output_format: str, vectors: bool, task: str | None) -> None:
+def _check_node_options(output_format: str, vectors: bool, task: str | None, draw: str | Path | None) -> None:
     """Raise ConfigError for options that do not apply to the nodes of a graph."""
-    if output_format != "jsonl":
+    if output_format not in ("auto", "jsonl"):
         raise ConfigError(f"the format {output_format} does not fit the model, which classifies nodes: use jsonl")
-    reject_options({"--vectors": vectors or None, "--task": task}, "with a model of texts")
+    reject_options({"--vectors": vectors or None, "--task": task, "--draw": draw}, "with a model of texts")
 
 
 def _write_nodes(predictor: NodePredictor, source: str | Path, output: str | Path | TextIO, settings: Overrides) -> int:
@@ -144,6 +192,8 @@ def _check_format(predictor: Predictor, output_format: str) -> None:
         "conll": (TaggingHeadConfig,),
         "squad": (SpanHeadConfig,),
         "squad_nbest": (SpanHeadConfig,),
+        "trees": (TreeDecoderHeadConfig, ChartHeadConfig),
+        "drawing": (TreeDecoderHeadConfig, ChartHeadConfig),
     }
     if output_format in required and not isinstance(predictor.head, required[output_format]):
         raise ConfigError(
@@ -153,7 +203,12 @@ def _check_format(predictor: Predictor, output_format: str) -> None:
 
 
 def _write(
-    predictor: Predictor, examples: Sequence[Any], file: TextIO, output_format: OutputFormat, batch_tokens: int
+    predictor: Predictor,
+    examples: Sequence[Any],
+    file: TextIO,
+    output_format: OutputFormat,
+    batch_tokens: int,
+    pictures: _TreePictures | None = None,
 ) -> int:
     if output_format == "tsv":
         file.write("index\tprediction\n")
@@ -165,8 +220,12 @@ def _write(
                 answers[example.id] = prediction.answer if output_format == "squad" else prediction.nbest()
             else:
                 file.write(_format(number, example, prediction, output_format))
+            if pictures is not None:
+                pictures.add(prediction)
             without_mask += isinstance(prediction, FillPrediction) and not prediction.fills
             progress.update(number + 1)
+    if pictures is not None:
+        pictures.write()
     if without_mask:
         warn(
             f"{without_mask:,} text(s) contain no {MASK_SYMBOL}, so nothing was predicted for them: write "
@@ -191,6 +250,8 @@ def _format(number: int, example: Any, prediction: Prediction, output_format: Ou
             columns += [*example.features, *([] if example.tags is None else [example.tags])]
         rows = zip(*columns, prediction.tags, strict=True)
         return "".join(f"{' '.join(row)}\n" for row in rows) + "\n"
+    if isinstance(prediction, TreePrediction) and output_format in ("trees", "drawing"):
+        return f"{prediction.tree}\n" if output_format == "trees" else f"{draw_tree(prediction.tree)}\n\n"
     if output_format == "tsv" and isinstance(prediction, ClassPrediction):
         return f"{number}\t{prediction.label}\n"
     if output_format == "tsv" and isinstance(prediction, ValuePrediction):

@@ -17,7 +17,7 @@ from dragoman.base.machine.startup import keep_large_tensors_on_heap
 from dragoman.base.settings.load import parse_settings
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.checkpoint.meta import Meta
-from dragoman.data.labelled.examples import LabelledText, Question, TaggedSentence
+from dragoman.data.labelled.examples import LabelledText, ParsedSentence, Question, TaggedSentence
 from dragoman.inspect.inspection import Inspection
 from dragoman.metrics.text_score import TextScore
 from dragoman.models.encoder_only import EncoderOnly, EncoderOnlyConfig
@@ -26,6 +26,7 @@ from dragoman.models.heads.none import NoHeadConfig
 from dragoman.models.heads.spans import SpanHeadConfig
 from dragoman.models.heads.tagging import TaggingHeadConfig
 from dragoman.models.heads.texts import ClassificationHeadConfig, RegressionHeadConfig
+from dragoman.models.heads.trees import TreeHead
 from dragoman.models.heads.union import HeadConfig
 from dragoman.prediction.document_inspection import inspect_document
 from dragoman.prediction.engine import EncoderEngine, choose_engine
@@ -42,10 +43,11 @@ from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.unknown_tokens import UnknownTokenWarning
 from dragoman.text.writing_systems import count_words
 
-Text = str | Sequence[str] | Mapping[str, str] | LabelledText | TaggedSentence | Question
+Text = str | Sequence[str] | Mapping[str, str] | LabelledText | TaggedSentence | ParsedSentence | Question
 """One input of a predictor: a text; a pair of texts, a question and its context, or the words of a sentence; the fields
 `question` and `context` of a question; or an example.
 """
+_Example = LabelledText | TaggedSentence | ParsedSentence | Question
 
 
 @dataclass(frozen=True)
@@ -185,9 +187,10 @@ class Predictor:
         """Return the prediction for each text, in order. A single string is one text.
 
         texts: for classification and regression, texts or pairs of texts; for tagging, texts, which are divided into
-        words, or lists of words; for question answering, pairs of a question and a context, or mappings with these
-        keys. batch_tokens: maximum number of tokens that are computed at once; it affects only the speed. first: number
-        of the first text in warnings. Raises ConfigError for a text of the wrong form, DataError for invalid Unicode.
+        words, or lists of words; for parsing, sentences whose words are separated by spaces, or lists of words; for
+        question answering, pairs of a question and a context, or mappings with these keys. batch_tokens: maximum number
+        of tokens that are computed at once; it affects only the speed. first: number of the first text in warnings.
+        Raises ConfigError for a text of the wrong form, DataError for invalid Unicode.
         """
         if isinstance(texts, str):
             texts = [texts]
@@ -300,18 +303,21 @@ class Predictor:
 
     def _example(self, text: Text, number: int) -> Any:
         """Return an input as an example. Raises ConfigError if it has the wrong form. number: its number."""
-        if isinstance(text, LabelledText | TaggedSentence | Question):
+        if isinstance(text, TaggedSentence) and isinstance(self.head, TreeHead) and not text.features:
+            return ParsedSentence(text.words)
+        if isinstance(text, _Example):
             if isinstance(text, _example_type(self.head)):
                 return text
             expected, found = _FORMS[_example_type(self.head)], _FORMS[type(text)]
             raise ConfigError(f"text {number}: expected {expected}, not {found}, because the head is {self.head.kind}")
         if isinstance(self.head, ClassificationHeadConfig | RegressionHeadConfig | MaskedLanguageModelHeadConfig):
             return as_texts(text, number)
-        if isinstance(self.head, TaggingHeadConfig):
+        if isinstance(self.head, TaggingHeadConfig | TreeHead):
             if isinstance(text, str):
-                return tagged_sentence(text)[0]
+                is_tree = isinstance(self.head, TreeHead)
+                return ParsedSentence(tuple(text.split())) if is_tree else tagged_sentence(text)[0]
             if not isinstance(text, Mapping):
-                return TaggedSentence(tuple(text))
+                return _example_type(self.head)(tuple(text))
             raise ConfigError(f"text {number}: expected a text or a list of words, not {text!r:.80}")
         pair = (text.get("question"), text.get("context")) if isinstance(text, Mapping) else text
         if isinstance(pair, str) or len(pair) != 2 or not all(isinstance(part, str) for part in pair):
@@ -346,13 +352,16 @@ class Predictor:
 _FORMS = {
     LabelledText: "a text or a pair of texts",
     TaggedSentence: "the words of a sentence",
+    ParsedSentence: "the words of a sentence to parse",
     Question: "a question and a context",
 }
 """The forms of inputs, for messages."""
 
 
-def _example_type(head: HeadConfig) -> type[LabelledText] | type[TaggedSentence] | type[Question]:
+def _example_type(head: HeadConfig) -> Any:
     """Return the type of the examples of a head."""
+    if isinstance(head, TreeHead):
+        return ParsedSentence
     if isinstance(head, TaggingHeadConfig):
         return TaggedSentence
     return Question if isinstance(head, SpanHeadConfig) else LabelledText

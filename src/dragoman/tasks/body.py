@@ -81,7 +81,7 @@ def has_same_head(start: Start, head: HeadConfig, name: str | None = None) -> bo
     if name is not None:
         stored = (stored.get("heads") or {}).get(name) or {}
     own = head.model_dump(mode="json")
-    same = all(stored.get(key) == own.get(key) for key in ("kind", "labels"))
+    same = all(stored.get(key) == own.get(key) for key in ("kind", "labels", "tags", "tagged"))
     defaults = {"pair": "joined", "transitions": "none"}  # older folders lack these settings
     return same and all(stored.get(key, value) == own.get(key, value) for key, value in defaults.items())
 

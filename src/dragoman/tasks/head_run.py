@@ -31,6 +31,11 @@ class HeadRun(RunConfig):
         """Return the kind of the head. settings: the sections of the run."""
         return cls.head
 
+    @classmethod
+    def head_kinds(cls, settings: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return all kinds of heads that the task supports. settings: the sections of the run."""
+        return (cls.head_kind(settings),)
+
     @model_validator(mode="before")
     @classmethod
     def _choose_head(cls, values: Any) -> Any:
@@ -44,10 +49,11 @@ class HeadRun(RunConfig):
 
     @model_validator(mode="after")
     def _check_head(self) -> Self:
-        kind = self.head_kind({"train": self.train})
-        if self.model.head.kind != kind:
+        kinds = self.head_kinds({"train": self.train})
+        if self.model.head.kind not in kinds:
             raise ValueError(
-                f"model.head.kind is {self.model.head.kind}, but this task needs a head of kind {kind}: remove "
+                f"model.head.kind is {self.model.head.kind}, but this task needs a head of kind {' or '.join(kinds)}: "
+                "remove "
                 "model.head.kind, or choose another task.kind"
             )
         return self

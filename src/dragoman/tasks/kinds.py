@@ -12,8 +12,9 @@ from dragoman.models.settings import ModelSettings
 from dragoman.tasks.denoising.config import DenoisingRun
 from dragoman.tasks.denoising.job import DenoisingJob
 from dragoman.tasks.estimation import Estimate, EstimatedRun
-from dragoman.tasks.labelled.config import AnsweringRun, ClassificationRun, RegressionRun, TaggingRun
+from dragoman.tasks.labelled.config import AnsweringRun, ClassificationRun, ParsingRun, RegressionRun, TaggingRun
 from dragoman.tasks.labelled.jobs import AnsweringJob, ClassificationJob, RegressionJob, TaggingJob
+from dragoman.tasks.labelled.parsing import ParsingJob
 from dragoman.tasks.labelled_tasks.config import LabelledTasksRun
 from dragoman.tasks.labelled_tasks.job import LabelledTasksJob
 from dragoman.tasks.language_model.config import LanguageModelRun
@@ -141,6 +142,9 @@ for _kind, _run, _job in (
     ("question_answering", AnsweringRun, AnsweringJob),
 ):
     register(TaskKind(_kind, _run, _job, _LABELLED))
+PARSING = register(
+    TaskKind("parsing", ParsingRun, ParsingJob, ("data={train: train.mrg, valid: valid.mrg}", "out=run"))
+)
 LABELLED_TASKS = register(
     TaskKind(
         "labelled_tasks",

@@ -21,9 +21,9 @@ class LabelledBatch(PaddedRows):
 
     tokens: (B, S) int64, with special symbols. mask: (B, S) bool, False at padding. labels: (B,) for one label per row;
     (B, S) for labels of tokens, where `NO_LABEL` marks tokens without a label; (B, 2) for the first and the last token
-    of an answer. counts: number of labels of each row. rows: indices of the rows in the dataset. cut: (B, 2) bool,
-    whether the example of a row has further units before and after those of the row; None: no row is a part of an
-    example.
+    of an answer; (B, N, k) for the parts of trees, where `NO_LABEL` is padding. counts: number of labels of each row.
+    rows: indices of the rows in the dataset. cut: (B, 2) bool, whether the example of a row has further units before
+    and after those of the row; None: no row is a part of an example.
     """
 
     tokens: Tensor
@@ -67,7 +67,8 @@ def collate_labelled(
 ) -> LabelledBatch:
     """Return a batch of token ids, which include the special symbols.
 
-    labels: per row, one number, a pair of tokens, or a list with a label for each token. counts: number of labels per
+    labels: per row, one number, a pair of tokens, a list with a label for each token, or an array (N, k) of any length
+    N, which is padded with `NO_LABEL`. counts: number of labels per
     row. cut: per row, as in `LabelledBatch`; empty for rows that are whole examples.
     """
     ids, mask = pad([np.asarray(each) for each in tokens])
@@ -75,6 +76,10 @@ def collate_labelled(
         values = torch.full(ids.shape, NO_LABEL, dtype=torch.int64)
         for row, each in enumerate(labels):
             values[row, : len(each)] = torch.tensor(each)
+    elif isinstance(labels[0], np.ndarray):
+        values = torch.full((len(labels), max(map(len, labels)), labels[0].shape[1]), NO_LABEL, dtype=torch.int64)
+        for row, each in enumerate(labels):
+            values[row, : len(each)] = torch.from_numpy(each)
     else:
         values = torch.tensor(labels)
     parts = torch.tensor(cut) if any(map(any, cut)) else None

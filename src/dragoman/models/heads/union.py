@@ -6,12 +6,14 @@ from pydantic import Field
 from torch import nn
 
 from dragoman.base.settings.config import Config
+from dragoman.models.heads.chart import ChartHeadConfig
 from dragoman.models.heads.masked_language_model import MaskedLanguageModelHeadConfig
 from dragoman.models.heads.none import NoHeadConfig
 from dragoman.models.heads.replaced_tokens import ReplacedTokenHeadConfig
 from dragoman.models.heads.spans import SpanHeadConfig
 from dragoman.models.heads.tagging import TaggingHeadConfig
 from dragoman.models.heads.texts import ClassificationHeadConfig, RegressionHeadConfig
+from dragoman.models.heads.tree_decoder import TreeDecoderHeadConfig
 from dragoman.models.interface import Memory
 
 TaskHeadConfig = Annotated[
@@ -60,6 +62,8 @@ HeadConfig = Annotated[
     | SpanHeadConfig
     | MaskedLanguageModelHeadConfig
     | ReplacedTokenHeadConfig
+    | TreeDecoderHeadConfig
+    | ChartHeadConfig
     | SeveralHeadsConfig
     | NoHeadConfig,
     Field(discriminator="kind"),

@@ -3,15 +3,18 @@
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from dragoman.models.heads.chart import ChartHeadConfig
 from dragoman.models.heads.masked_language_model import MaskedLanguageModelHeadConfig
 from dragoman.models.heads.spans import SpanHeadConfig
 from dragoman.models.heads.tagging import TaggingHeadConfig
 from dragoman.models.heads.texts import ClassificationHeadConfig, RegressionHeadConfig
+from dragoman.models.heads.tree_decoder import TreeDecoderHeadConfig
 from dragoman.models.heads.union import HeadConfig
 from dragoman.prediction.heads.answering import AnswerFinder
 from dragoman.prediction.heads.classification import TextClassifier
 from dragoman.prediction.heads.filling import MaskFiller
 from dragoman.prediction.heads.inputs import ModelInput
+from dragoman.prediction.heads.parsing import ChartReader, TreeGenerator
 from dragoman.prediction.heads.regression import TextRegressor
 from dragoman.prediction.heads.tagging import WordTagger
 from dragoman.text.tokenizer import Tokenizer
@@ -71,5 +74,9 @@ def reader_of(
         return TextRegressor(tokenizer, head, limit, sentence_language)
     if isinstance(head, TaggingHeadConfig):
         return WordTagger(tokenizer, head, limit)
+    if isinstance(head, TreeDecoderHeadConfig):
+        return TreeGenerator(tokenizer, head, limit)
+    if isinstance(head, ChartHeadConfig):
+        return ChartReader(tokenizer, head, limit)
     assert isinstance(head, SpanHeadConfig), "a model without a head predicts no labels"
     return AnswerFinder(tokenizer, head, limit, threshold)

@@ -6,12 +6,14 @@ from typing import Any, Literal
 from dragoman.base.errors import ConfigError
 from dragoman.data.labelled.examples import Question
 from dragoman.metrics.labels.answers import answer_f1, best_threshold
+from dragoman.metrics.labels.parsing import parsing_report
 from dragoman.metrics.labels.report import Report
 from dragoman.metrics.labels.scoring import answer_report, classification_report, regression_report, tagging_report
 from dragoman.metrics.labels.spans import Scheme
 from dragoman.models.heads.masked_language_model import MaskedLanguageModelHeadConfig
 from dragoman.models.heads.tagging import TaggingHeadConfig
 from dragoman.models.heads.texts import ClassificationHeadConfig, RegressionHeadConfig
+from dragoman.models.heads.trees import TreeHead
 from dragoman.models.heads.union import HeadConfig
 from dragoman.prediction.heads.answering import AnswerPrediction
 from dragoman.prediction.heads.regression import label_value
@@ -42,6 +44,10 @@ def compare_with_labels(
             "a masked language model predicts tokens, not labels: score texts with `dragoman score`, or minimal pairs "
             "with `dragoman evaluate --pairs`"
         )
+    if isinstance(head, TreeHead):
+        trees = [example.tree for example in examples]
+        repairs = [each.repairs for each in predictions]
+        return parsing_report(trees, [each.tree for each in predictions], repairs=repairs, samples=samples)
     if isinstance(head, ClassificationHeadConfig):
         gold = [str(example.label) for example in examples]
         return classification_report(gold, [each.label for each in predictions], samples=samples)

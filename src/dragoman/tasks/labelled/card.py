@@ -74,7 +74,7 @@ def _measures(report: Report, data: str) -> list[str]:
         interval = measure.interval
         between = "–" if interval is None else f"{_format(measure, interval.low)} to {_format(measure, interval.high)}"
         rows.append((measure.name, _format(measure, measure.value), between, _format(measure, constant)))
-    described = "" if baseline is None else f" The baseline is the constant prediction {baseline.description!r}."
+    described = "" if baseline is None else f" The baseline is {baseline.description}."
     return [
         f"Measured on the validation set {data} ({report.examples:,} {report.unit}), which also selected the "
         f"checkpoint, so that the values are optimistic. The intervals contain 95% of {report.samples:,} resampled "

@@ -1,13 +1,20 @@
-"""The settings of runs that train a model to predict labels: classification, regression, tagging, answers."""
+"""The settings of runs that train a model to predict labels: classification, regression, tagging, answers, parsing."""
 
-from typing import ClassVar, Literal, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from dragoman.data.batches.plan import BatchConfig
-from dragoman.data.labelled.corpus import LabelledCorpora, QuestionCorpora, TaggedCorpora
+from dragoman.data.labelled.corpus import (
+    LabelledCorpora,
+    QuestionCorpora,
+    TaggedCorpora,
+    TreebankCorpusConfig,
+    Treebanks,
+)
 from dragoman.tasks.head_run import HeadRun
-from dragoman.tasks.labelled.objective import ClassObjectiveConfig
+from dragoman.tasks.labelled.objective import ClassObjectiveConfig, TreeObjectiveConfig
 from dragoman.tasks.unknown_limit import UnknownLimitConfig
 from dragoman.training.config import LoopConfig
 from dragoman.training.optimisers.schedule import ConstantConfig, LinearConfig
@@ -17,6 +24,7 @@ ClassificationMetric = Literal["accuracy", "macro_f1", "weighted_f1", "matthews"
 RegressionMetric = Literal["pearson", "spearman", "loss"]
 TaggingMetric = Literal["auto", "accuracy", "conlleval_f1", "strict_f1", "loss"]
 AnsweringMetric = Literal["f1", "exact_match", "loss"]
+ParsingMetric = Literal["bracket_f1", "complete_match", "loss"]
 """The metrics that can select the best checkpoint of a task."""
 
 _BODY_PEAK = 0.04
@@ -202,3 +210,74 @@ class AnsweringRun(LabelledRun):
     task: AnsweringTask = Field(description="Task to learn.")
     data: QuestionsConfig = Field(description="Questions and batches.")
     train: AnsweringLoopConfig = Field(AnsweringLoopConfig(), description="Training loop.")
+
+
+class ParsingTask(Task):
+    """Prediction of the constituency tree of each sentence. YAML: `task: {kind: parsing}`."""
+
+    kind: Literal["parsing"] = "parsing"
+
+
+class TreebanksConfig(LabelledDataConfig):
+    """Sentences with their trees."""
+
+    train: Treebanks = Field(description="Training trees: one treebank, or a list of treebanks.")
+    valid: Treebanks = Field(
+        description="Held-out trees for validation, which determine early stopping and checkpoint selection."
+    )
+    length: int | None = Field(
+        None,
+        ge=8,
+        description="Maximum number of tokens of a sentence. A longer one is an error, because its tree depends on all "
+        "words. null: the model's number of positions.",
+    )
+
+    @property
+    def corpora(self) -> tuple[TreebankCorpusConfig, ...]:
+        """The training treebanks."""
+        return self.train if isinstance(self.train, tuple) else (self.train,)
+
+    @property
+    def valid_sets(self) -> tuple[TreebankCorpusConfig, ...]:
+        """The validation sets."""
+        return self.valid if isinstance(self.valid, tuple) else (self.valid,)
+
+    @model_validator(mode="after")
+    def _check_weights(self) -> Self:
+        if any(each.weight != 1 for each in self.valid_sets):
+            raise ValueError("data.valid is always read once and as a whole: leave out its weight")
+        return self
+
+
+class ParsingLoopConfig(LabelledLoopConfig):
+    """The training loop: limits, intervals, optimisation. At least one limit, or `patience`, ends the run."""
+
+    metric: ParsingMetric = Field("bracket_f1", description="Validation metric that determines the best checkpoint.")
+    objective: TreeObjectiveConfig = Field(TreeObjectiveConfig(), description="Training objective.")
+
+
+class ParsingRun(LabelledRun):
+    """A run that trains a parser: the top level of a recipe with `task: {kind: parsing}`.
+
+    The kind of the head is tree_decoder, parsing as translation, or chart.
+    """
+
+    head: ClassVar[str] = "tree_decoder"
+
+    task: ParsingTask = Field(description="Task to learn.")
+    data: TreebanksConfig = Field(description="Treebanks and batches.")
+    train: ParsingLoopConfig = Field(ParsingLoopConfig(), description="Training loop.")
+
+    @classmethod
+    def head_kinds(cls, settings: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the kinds of heads that parse."""
+        return "tree_decoder", "chart"
+
+    @model_validator(mode="after")
+    def _check_objective(self) -> Self:
+        if self.model.head.kind == "chart" and self.train.objective != TreeObjectiveConfig():
+            raise ValueError(
+                "train.objective.label_smoothing does not apply to a head of kind chart, which is trained with a "
+                "margin: remove it"
+            )
+        return self

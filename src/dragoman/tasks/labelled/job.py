@@ -15,6 +15,7 @@ from torch import nn
 from dragoman.base.errors import ConfigError
 from dragoman.base.log import info, quietly, warn
 from dragoman.checkpoint.meta import Meta
+from dragoman.data.batches.epoch import Part
 from dragoman.data.batches.labelled import NO_LABEL, LabelledBatch, collate_labelled
 from dragoman.data.batches.plan import BatchPlan, plan_epoch
 from dragoman.data.held_out.check import Finding, check_examples
@@ -110,6 +111,14 @@ class LabelledJob(Job):
         """Return further measures of the predictions of the held-out examples, such as a threshold."""
         return ()
 
+    def parts(self) -> Sequence[Part]:
+        """Return the corpora of an epoch in the order of the rows; empty for one corpus, which is read once."""
+        return ()
+
+    def lengths_of(self, row: Row) -> tuple[int, ...]:
+        """Return the number of tokens of each side of a row, of which the longest counts for the size of a batch."""
+        return (len(row[0].ids),)
+
     def check_inputs(self, examples: Sequence[Any], inputs: Sequence[Sequence[ModelInput]], name: str) -> None:
         """Report examples that the model cannot predict correctly. name: name of the examples in messages."""
 
@@ -160,7 +169,7 @@ class LabelledJob(Job):
         unknown = sum(_count_labels(target, NO_LABEL) for _, target in self._valid_rows)
         if unknown:
             warn(f"{unknown:,} labels of {data.names('valid')} do not occur in the training data and count as wrong")
-        self._lengths = np.array([[len(each.ids)] for each, _ in self._rows], np.int32)
+        self._lengths = np.array(list(map(self.lengths_of, self._rows)), np.int32)
         if train.validate_every is None:
             updates = -(-len(self.plan(0)) // self.batches_per_update)
             train = train.model_copy(update={"validate_every": validation_interval(updates, train.limited)})
@@ -259,7 +268,7 @@ class LabelledJob(Job):
 
     @property
     def lengths(self) -> NDArray[np.int32]:
-        """Number of tokens of each row (N, 1), with special symbols."""
+        """Number of tokens of each side of each row (N, sides), with special symbols."""
         return self._lengths
 
     @property
@@ -290,7 +299,7 @@ class LabelledJob(Job):
 
     def plan(self, epoch: int) -> BatchPlan:
         """Plan the batches of an epoch. Each batch contains rows of similar length."""
-        return plan_epoch(self._lengths, self.run.data.batch, self.run.train.seed, epoch, special=0)
+        return plan_epoch(self._lengths, self.run.data.batch, self.run.train.seed, epoch, self.parts(), special=0)
 
     def padding(self, plan: BatchPlan) -> str:
         """Return a note on the share of padding."""
@@ -372,6 +381,8 @@ def collate_rows(rows: Sequence[Row], numbers: Sequence[int]) -> LabelledBatch:
 
 def _count_labels(target: Any, label: int | None = None) -> int:
     """Return the number of labels of a row, or of those that equal `label`."""
+    if isinstance(target, np.ndarray):
+        return len(target) if label is None else int((target == label).sum())
     labels = target if isinstance(target, list) else [target]
     return len(labels) if label is None else sum(each == label for each in labels)
 

@@ -31,6 +31,14 @@ class ClassObjectiveConfig(Config):
     )
 
 
+class TreeObjectiveConfig(Config):
+    """Cross-entropy of the symbols of generated trees. A chart is trained with a margin instead."""
+
+    label_smoothing: float = Field(
+        0.0, ge=0, lt=1, description="ε, share of the target probability that is distributed over all symbols."
+    )
+
+
 class LabelObjective:
     """The loss of a model with a head. Implements `Objective`."""
 
