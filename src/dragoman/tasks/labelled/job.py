@@ -381,10 +381,8 @@ def collate_rows(rows: Sequence[Row], numbers: Sequence[int]) -> LabelledBatch:
 
 def _count_labels(target: Any, label: int | None = None) -> int:
     """Return the number of labels of a row, or of those that equal `label`."""
-    if isinstance(target, np.ndarray):
-        return len(target) if label is None else int((target == label).sum())
-    labels = target if isinstance(target, list) else [target]
-    return len(labels) if label is None else sum(each == label for each in labels)
+    labels = target if isinstance(target, list | np.ndarray) else [target]
+    return len(labels) if label is None else int(np.count_nonzero(np.equal(labels, label)))
 
 
 def _token_labels(each: ModelInput, target: Sequence[int]) -> list[int]:
