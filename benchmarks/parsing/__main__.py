@@ -25,6 +25,7 @@ from dragoman.data.labelled.corpus import TreebankCorpusConfig
 from dragoman.data.labelled.examples import ParsedSentence
 from dragoman.data.labelled.read import read_parsed
 from dragoman.metrics.labels.parsing import parsing_report
+from dragoman.prediction.heads.parsing import TreePrediction
 from dragoman.prediction.predictor import Predictor
 
 
@@ -38,7 +39,7 @@ def main() -> None:
     print(f"{len(gold):,} test sentences with {sum(len(each.words) for each in chosen):,} words")
     for folder in arguments.models:
         started = time.process_time()
-        predictions = Predictor.load(folder).predict(chosen)
+        predictions = [each for each in Predictor.load(folder).predict(chosen) if isinstance(each, TreePrediction)]
         print(f"\n{folder}: {time.process_time() - started:.1f} s of processor time")
         repairs = [each.repairs for each in predictions]
         print(parsing_report(gold, [each.tree for each in predictions], repairs=repairs).text())

@@ -30,6 +30,9 @@ class GrammarParser:
     def __init__(self, trees: Sequence[SpanTree]) -> None:
         """trees: the training trees."""
         counts = Counter(text for tree in trees for text in tree.texts)
+        tags = Counter(word for tree in trees for word in tree.words)
+        self._tags = {text: tag for (tag, text), _ in reversed(tags.most_common())}
+        """The most frequent tag of each word."""
         self._known = {text for text, count in counts.items() if count > _RARE}
         productions = [each for tree in trees for each in self._normal_form(tree).productions()]
         grammar = induce_pcfg(Nonterminal(_START), productions)
@@ -53,7 +56,7 @@ class GrammarParser:
         if found is None:
             self.failures += 1
             spans = (Constituent("VP" if start else "S", start, len(words)) for start in range(max(1, len(words) - 1)))
-            return SpanTree(tuple(Word("NN", text) for text in words), tuple(spans))
+            return SpanTree(tuple(Word(self._tags.get(text, "NN"), text) for text in words), tuple(spans))
         found.un_chomsky_normal_form(unaryChar="+")
         for position, text in zip(found.treepositions("leaves"), words, strict=True):
             found[position] = text.replace("(", "-LRB-").replace(")", "-RRB-")

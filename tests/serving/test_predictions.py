@@ -291,3 +291,18 @@ def test_a_task_of_a_model_with_only_one_is_an_error(tmp_path: Path) -> None:
     with served({"requests": write_predictor(tmp_path / "requests", "requests")}) as service:
         answer = predicted(service, text="ok", task="requests")
     assert answer.status_code == 400 and "has only one task: leave out the field" in answer.json()["error"]
+
+
+def test_trees_are_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(HEADS, "trees", {"kind": "chart", "labels": ["NP", "S"], "tags": [".", "NN"], "hidden": 4})
+    folder = write_predictor(tmp_path / "trees", "trees")
+    (expected,) = (each.as_json() for each in Predictor.load(folder).predict(["Wo ist ?"]))
+    with served({"trees": folder}) as service:
+        answer = predicted(service, text=["Wo ist ?", {"words": ["Wo", "ist", "?"]}, ""]).json()
+        refused = predicted(service, text={"words": ["Wo"], "features": [["x"]]})
+    text, words, blank = answer["predictions"]
+    assert text["tree"] == words["tree"] == expected["tree"]
+    assert text["words"] == ["Wo", "ist", "?"] and text["score"] == pytest.approx(expected["score"], abs=1e-4)
+    assert blank["words"] == []
+    assert refused.status_code == 400
+    assert "expected the words of a sentence to parse" in refused.text
