@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from dragoman.exchange.formats import export, import_model
     from dragoman.generation.language_model import LanguageModel
     from dragoman.lecture.draw_positions import draw_positions
+    from dragoman.lecture.scene_corpus import write_scenes
     from dragoman.prediction.nodes import NodePredictor
     from dragoman.prediction.predict import predict
     from dragoman.prediction.predictor import Predictor
@@ -94,6 +95,7 @@ __all__ = [
     "translate_file",
     "translate_shards",
     "tune",
+    "write_scenes",
 ]
 
 _MODULES = {
@@ -137,6 +139,7 @@ _MODULES = {
     "translate_file": "translation.files.translate_file",
     "translate_shards": "translation.bulk.translate_shards",
     "tune": "evaluation.tune",
+    "write_scenes": "lecture.scene_corpus",
 }
 
 limit_thread_spinning()

@@ -62,7 +62,9 @@ FROZEN = {
     "--precision --device --threads --quiet -q --divide --no-divide",
     "demo": "settings --out --languages --quiet -q",
     "describe": "model --vocabulary --pairs --length --depth --json",
-    "inspect": "model text --mask --task --out -o --target --pair --word --to --tags --device --threads --quiet -q",
+    "inspect": "model text --mask --nodes --edges --picture --grid --task --out -o --target --pair --word --to --tags "
+    "--device --threads --quiet -q",
+    "scenes": "--out -o --train --valid --test --seed --quiet -q",
     "positions": "overrides --out -o --width --heads --length --layers --threads --quiet -q",
     "settings": "path --task --markdown",
     "serve": "models --languages --host --port --config --device --engine --precision --threads --workers",

@@ -45,6 +45,15 @@ def inspect(
         Path | None, typer.Option("--nodes", help="Nodes of a graph (default: the graph of the model's training).")
     ] = None,
     edges: Annotated[Path | None, typer.Option("--edges", help="Edges of the graph of --nodes.")] = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option(
+            "--picture", help="Picture whose regions are the vectors of the source; the weights are drawn on it."
+        ),
+    ] = None,
+    grid: Annotated[
+        str | None, typer.Option("--grid", metavar="ROWSxCOLUMNS", help="Regions of --picture, such as 3x3.")
+    ] = None,
     task: TaskName = None,
     to: To = None,
     tags: Tags = None,
@@ -69,6 +78,9 @@ def inspect(
     use_threads(threads)
     check_new_folder(out)
     kind = check_model_kind(model, "inspect")
+    regions = _parse_grid(picture, grid)
+    if "translate" not in kind.verbs:
+        reject_options({"--picture": picture}, "with a model of pictures")
     if "classify_nodes" in kind.verbs:
         given = {"--target": target, "--pair": pair, "--word": word, "--mask": mask, "--task": task, "--to": to}
         reject_options({**given, "--tags": tags}, "with a model of texts")
@@ -83,7 +95,7 @@ def inspect(
         labelled = {"--pair": pair, "--word": word, "--mask": mask, "--task": task}
         reject_options(labelled, "with a model that predicts labels")
         inspection = _inspect_text(model, kind.reads_source, text, target, to, split_tags(tags), device)
-    files = inspection.save(out)
+    files = inspection.save(out, regions)
     _print_summary(inspection)
     if missing := find_fonts("".join(_words(inspection))).missing:
         warn(
@@ -91,6 +103,19 @@ def inspect(
             "characters: install a font, such as Noto Sans CJK, or use the SVG files, which browsers display correctly"
         )
     info(f"wrote {len(files)} files to {out}. Open {out / PAGE} in a browser")
+
+
+def _parse_grid(picture: Path | None, grid: str | None) -> tuple[Path, int, int] | None:
+    """Return the picture with its numbers of rows and columns, or None. Raises ConfigError for an invalid grid."""
+    from dragoman.base.errors import ConfigError, reject_options
+
+    if picture is None:
+        reject_options({"--grid": grid}, "with --picture")
+        return None
+    rows, separator, columns = (grid or "").partition("x")
+    if not (separator and rows.isdecimal() and columns.isdecimal() and int(rows) and int(columns)):
+        raise ConfigError("--picture needs the numbers of rows and columns of its regions, such as --grid 3x3")
+    return picture, int(rows), int(columns)
 
 
 def _inspect_node(

@@ -33,6 +33,7 @@ from dragoman.cli import (
     positions,
     predict,
     recipes,
+    scenes,
     score,
     serve,
     settings,
@@ -90,6 +91,7 @@ app.command("describe")(describe.describe)
 app.command("inspect")(inspect.inspect)
 app.command("demo")(demo.demo)
 app.command("positions")(positions.positions)
+app.command("scenes")(scenes.scenes)
 app.add_typer(keys.app, name="keys")
 
 

@@ -17,6 +17,9 @@ from dragoman.inspect.relevance import Relevance
 
 ARRAYS, INDEX, PAGE = "attention.npz", "index.json", "index.html"
 
+_REGIONS = "decoder.cross_attention"
+"""The kind of attention that is drawn over a picture."""
+
 MAX_TOKENS = 512
 """Maximum number of tokens per side.
 
@@ -94,20 +97,30 @@ class Inspection:
         found = {"relevance": self.relevance, "erasure": self.erasure}
         return {name: each for name, each in found.items() if each is not None}
 
-    def save(self, folder: str | Path) -> list[Path]:
+    def save(self, folder: str | Path, picture: tuple[str | Path, int, int] | None = None) -> list[Path]:
         """Write pictures (PNG and SVG), `attention.npz`, `index.json` and `index.html`; returns the paths of the files.
 
-        For each kind of attention, there is a picture of all layers and heads, and a picture of each layer. Raises
-        ConfigError if the folder exists and is not empty.
+        For each kind of attention, there is a picture of all layers and heads, and a picture of each layer. picture:
+        the picture whose regions are the vectors of the source, with its numbers of rows and columns of regions; the
+        weights of the last layer are drawn over it. Raises ConfigError if the folder exists and is not empty, and for a
+        picture without attention to a source; DataError if the picture does not fit the source.
         """
         # a local import, because importing matplotlib takes a second
         from dragoman.inspect.pictures.attention import draw_attention, draw_overview
         from dragoman.inspect.pictures.document import draw_document
+        from dragoman.inspect.pictures.regions import RegionPicture, draw_regions, read_picture
         from dragoman.inspect.pictures.relevance import draw_relevance
 
         folder = Path(folder)
         check_new_folder(folder)
+        if picture is not None:
+            if _REGIONS not in self.kinds:
+                raise ConfigError("a picture needs a model with attention weights over the source: leave it out")
+            regions, seen = RegionPicture(Path(picture[0]), *picture[1:]), self.kinds[_REGIONS][-1]
+            pixels = read_picture(regions, len(seen.keys) - 1)
         with atomic_folder(folder) as temporary:
+            if picture is not None:
+                draw_regions(pixels, regions, seen, *(temporary / file for file in _picture_files("regions")))
             for kind, maps in self.kinds.items():
                 if len(maps) > 1:
                     draw_overview(maps, *(temporary / name for name in _picture_files(kind)))
