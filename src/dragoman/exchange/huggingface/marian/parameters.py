@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from dragoman.base.errors import ModelError
-from dragoman.exchange.marian.architecture import MarianSettings
-from dragoman.exchange.marian.vocabulary import ids_in_marian_order
+from dragoman.exchange.huggingface.marian.architecture import MarianSettings
+from dragoman.exchange.huggingface.marian.vocabulary import ids_in_marian_order
 from dragoman.models.families.transformer import TransformerDecoderConfig, TransformerEncoderConfig
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.nn.positions.sinusoidal import sinusoids

@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.base.log import warn
 from dragoman.base.settings.load import parse_settings
-from dragoman.exchange.huggingface import CONFIG
-from dragoman.exchange.round_trip import check_same_settings
+from dragoman.exchange.huggingface.files import CONFIG
+from dragoman.exchange.huggingface.round_trip import check_same_settings
 from dragoman.models.encoder_only import EncoderOnlyConfig
 from dragoman.models.families.transformer import TransformerEncoderConfig
 from dragoman.models.heads.masked_language_model import MaskedLanguageModelHeadConfig

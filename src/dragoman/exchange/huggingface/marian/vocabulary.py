@@ -13,9 +13,9 @@ from typing import Any
 
 from dragoman.base.errors import ModelError
 from dragoman.checkpoint.meta import Meta
-from dragoman.exchange.huggingface import ADDED, CONFIG, SPECIAL, TOKENIZER, read_bytes, read_json
-from dragoman.exchange.marian.architecture import MarianSettings
-from dragoman.exchange.weights import original_order
+from dragoman.exchange.huggingface.files import ADDED, CONFIG, SPECIAL, TOKENIZER, read_bytes, read_json
+from dragoman.exchange.huggingface.marian.architecture import MarianSettings
+from dragoman.exchange.huggingface.weights import original_order
 from dragoman.text.symbols import BOS, PAD, SPECIAL_SYMBOLS
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.vocabularies.foreign import SENTENCEPIECE, TOKEN_IDS, recognise_vocabulary

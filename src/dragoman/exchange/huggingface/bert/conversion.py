@@ -20,10 +20,10 @@ from dragoman.checkpoint.folder import PARAMETERS as OUR_PARAMETERS
 from dragoman.checkpoint.folder import read_config, validate
 from dragoman.checkpoint.meta import Meta
 from dragoman.checkpoint.tensors import load_tensors, model_parameters, read_shapes, save_tensors
-from dragoman.exchange.bert.architecture import config_json, model_section, read_settings
-from dragoman.exchange.bert.vocabulary import bert_order, read_vocabulary, write_vocabulary
-from dragoman.exchange.bert.weights import NEXT_SENTENCE, POOLER, PREFIX, current_name, weight_table
-from dragoman.exchange.huggingface import CONFIG, PARAMETERS, ImportedModel, read_tensors, write_json
+from dragoman.exchange.huggingface.bert.architecture import config_json, model_section, read_settings
+from dragoman.exchange.huggingface.bert.vocabulary import bert_order, read_vocabulary, write_vocabulary
+from dragoman.exchange.huggingface.bert.weights import NEXT_SENTENCE, POOLER, PREFIX, current_name, weight_table
+from dragoman.exchange.huggingface.files import CONFIG, PARAMETERS, ImportedModel, read_tensors, write_json
 from dragoman.models.assembly import without_storage
 from dragoman.models.encoder_only import EncoderOnlyConfig
 from dragoman.models.heads.texts import RegressionHeadConfig

@@ -19,7 +19,7 @@ from dragoman.checkpoint.folder import check_serves, read_config, read_meta, val
 from dragoman.checkpoint.meta import Meta
 from dragoman.checkpoint.tensors import load_tensors, model_parameters, read_shapes, save_tensors
 from dragoman.decode.search import SearchConfig
-from dragoman.exchange.huggingface import (
+from dragoman.exchange.huggingface.files import (
     CONFIG,
     GENERATION,
     PARAMETERS,
@@ -29,10 +29,10 @@ from dragoman.exchange.huggingface import (
     read_tensors,
     write_json,
 )
-from dragoman.exchange.marian.architecture import config_json, model_section, read_settings
-from dragoman.exchange.marian.generation import generation_json, search_section
-from dragoman.exchange.marian.parameters import MarianParameters, from_marian, needs_bias, to_marian
-from dragoman.exchange.marian.vocabulary import (
+from dragoman.exchange.huggingface.marian.architecture import config_json, model_section, read_settings
+from dragoman.exchange.huggingface.marian.generation import generation_json, search_section
+from dragoman.exchange.huggingface.marian.parameters import MarianParameters, from_marian, needs_bias, to_marian
+from dragoman.exchange.huggingface.marian.vocabulary import (
     SOURCE_MODEL,
     TARGET_MODEL,
     TARGET_VOCABULARY,

@@ -19,9 +19,9 @@ from tokenizers.processors import TemplateProcessing
 
 from dragoman.base.errors import ModelError
 from dragoman.data.batches.masking import MASK
-from dragoman.exchange.bert.architecture import BertSettings
-from dragoman.exchange.huggingface import CONFIG, SPECIAL, TOKENIZER, read_bytes, read_json, write_json
-from dragoman.exchange.weights import original_order
+from dragoman.exchange.huggingface.bert.architecture import BertSettings
+from dragoman.exchange.huggingface.files import CONFIG, SPECIAL, TOKENIZER, read_bytes, read_json, write_json
+from dragoman.exchange.huggingface.weights import original_order
 from dragoman.text.symbols import SPECIAL_SYMBOLS, symbol
 from dragoman.text.vocabularies.bert import BertTokenizer, BertWordPieceConfig
 from dragoman.text.vocabularies.foreign import TOKEN_LIST, recognise_vocabulary
