@@ -70,9 +70,12 @@ def written(name: str, content: str | bytes) -> Damage:
 
 FC1 = "model.encoder.layers.0.fc1.weight"
 DAMAGES: dict[str, tuple[Damage, str]] = {
-    "bart": (config(model_type="bart"), r"type 'bart', but only marian"),
+    "mbart": (config(model_type="mbart"), r"type 'mbart', but only marian"),
     "no type": (config(model_type=None), r"type None"),
-    "bart without its files": (lambda folder: (without("vocab.json")(folder), config(model_type="t5")(folder)), "'t5'"),
+    "bart without its files": (
+        lambda folder: (without("vocab.json")(folder), config(model_type="mt5")(folder)),
+        "'mt5'",
+    ),
     "pre-norm": (config(normalize_before=True), r"normalize_before is True"),
     "embedding norm": (config(normalize_embedding=True), r"normalize_embedding is True"),
     "learned positions": (config(static_position_embeddings=False), r"static_position_embeddings is False"),
@@ -207,4 +210,4 @@ def test_unsupported_settings_are_reported(original: Path, tmp_path: Path, capsy
     assert "length_margin: 47" in search
     assert "minimum_length: 3" in search
     assert "no_repeat_ngram: 3" in search
-    assert search.split("forbid:")[1].split("token_scores")[0].split() == ["-", "0", "-", "1", "-", "3", "-", "11"]
+    assert search.split("forbid:")[1].split("force_start")[0].split() == ["-", "0", "-", "1", "-", "3", "-", "11"]

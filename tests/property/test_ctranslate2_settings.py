@@ -14,18 +14,25 @@ from dragoman.text.tokenizers import TextConfig, train_tokenizers
 pytest.importorskip("ctranslate2")
 
 REFUSED = {
+    "activation": {"geglu", "geglu_tanh"},
+    "bias": {"false"},
     "combine": {"concatenate", "mean"},
+    "embedding_norm": {"layer", "rms", "batch"},
     "experts": {"set"},
+    "feedforward_bias": {"false"},
     "join": {"concatenate"},
     "key_width": {"6"},
     "kind": {"recurrent", "convolutional", "bytenet", "mean", "sum", "hard", "window", "linear", "average", "ssru"},
+    "kv_heads": {"1"},
     "normalisation": {"batch"},
     "normaliser": {"sum"},
-    "positions": {"alibi", "fraction"},
+    "positions": {"alibi", "bucketed", "fraction"},
     "projections": {"false"},
     "query_width": {"2"},
     "residual": {"false"},
+    "scale_output": {"true"},
     "scorer": {"general", "additive", "leaky_relu"},
+    "start_symbol": {"eos"},
     "value_width": {"6"},
 }
 """Values that CTranslate2 cannot express, by the last part of the setting's name."""

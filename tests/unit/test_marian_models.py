@@ -19,7 +19,7 @@ from dragoman.checkpoint.tensors import load_tensors, model_parameters
 from dragoman.cli.main import main
 from dragoman.decode.search import SearchConfig
 from dragoman.exchange.formats import export, import_model
-from dragoman.exchange.huggingface.marian.generation import generation_json
+from dragoman.exchange.huggingface.generation import generation_json
 from dragoman.tasks.train import train
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.text.vocabularies.sentencepiece import SentencePieceTokenizer

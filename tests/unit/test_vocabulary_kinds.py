@@ -16,9 +16,9 @@ from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
 from dragoman.text.vocabularies.subword_nmt import SubwordNMTConfig, read_codes
 from dragoman.text.vocabularies.union import load_tokenizer
 
-KINDS = ("bpe", "subword_nmt", "wordpiece", "unigram", "word", "character")
-LOSSLESS = ("bpe", "unigram")
-SIZES = {"bpe": 300, "wordpiece": 120, "unigram": 290, "word": 100}
+KINDS = ("bpe", "gpt2", "subword_nmt", "wordpiece", "unigram", "word", "character")
+LOSSLESS = ("bpe", "gpt2", "unigram")
+SIZES = {"bpe": 300, "gpt2": 300, "wordpiece": 120, "unigram": 290, "word": 100}
 LINES = [
     "A dog runs over the green grass .",
     "Zwei Hunde (aus Köln) schlafen; 12 Katzen auch!",

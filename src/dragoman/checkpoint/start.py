@@ -21,6 +21,9 @@ _MAX_LISTED = 5
 _UNCHECKED = ("dropout", "preset", "layers", "embeddings")
 """Settings of a part that may differ without a warning, because they affect only training or also change shapes."""
 
+_SHARED = {"positions", "scale_embeddings", "start_symbol", "excluded_tokens"}
+"""Settings that affect several parts."""
+
 
 @dataclass(frozen=True)
 class Transfer:
@@ -160,7 +163,7 @@ class Start:
         """Warn about settings that change the function of the copied parameters without changing their shapes."""
         stored = flatten(dict(self.loaded.config["model"]))
         own = flatten(dict(settings))
-        sections = {name.partition(".")[0] for name in transfer.copied} | {"positions", "scale_embeddings"}
+        sections = {name.partition(".")[0] for name in transfer.copied} | _SHARED
         differences = [
             f"model.{key} is {own[key]!r} in this run and {stored[key]!r} in the folder"
             for key in own

@@ -15,6 +15,10 @@ class Format(StrEnum):
     ctranslate2 = "ctranslate2"
     marian = "marian"
     bert = "bert"
+    gpt2 = "gpt2"
+    bart = "bart"
+    t5 = "t5"
+    huggingface = "huggingface"
     arpa = "arpa"
 
 
@@ -46,8 +50,8 @@ def export(
         Format,
         typer.Option(
             "--to",
-            help="Target format: ctranslate2; marian, for Hugging Face's MarianMTModel; bert, for its BertModel and "
-            "the classes with a head; or arpa, a text file of an n-gram model.",
+            help="Target format: ctranslate2; huggingface, for the class of Hugging Face that represents the model, or "
+            "the name of its family: marian, bert, gpt2, bart, t5; or arpa, a text file of an n-gram model.",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder or file to write; it must not exist.")],
@@ -71,6 +75,8 @@ def export(
         info(f"converted {model} to {out} for Hugging Face's classes of BERT")
     elif to is Format.arpa:
         info(f"converted {model} to {out} in ARPA format")
+    elif to is not Format.ctranslate2:
+        info(f"converted {model} to {out} for Hugging Face's transformers")
     else:
         number_format = (quantization or Quantization.float32).value
         info(

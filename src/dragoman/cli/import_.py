@@ -12,8 +12,8 @@ def import_model(
     folder: Annotated[
         Path,
         typer.Argument(
-            help="Local Hugging Face folder of a Marian model, such as an OPUS-MT model, or of a BERT model, with or "
-            "without a head; or an ARPA file of an n-gram model."
+            help="Local Hugging Face folder of a Marian model, such as an OPUS-MT model, of a BERT model, with or "
+            "without a head, or of a GPT-2, BART or T5 model; or an ARPA file of an n-gram model."
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Model folder to write; it must not exist.")],

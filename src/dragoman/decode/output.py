@@ -51,6 +51,11 @@ class OutputConfig(Config):
         default=(PAD, BOS, UNK),
         description="Token ids that are never generated. Default: padding, beginning of sentence and unknown word.",
     )
+    force_start: bool = Field(
+        default=True,
+        description="Begin each output with the tags that precede every text of the target vocabulary, such as BART's "
+        "first symbol. false: the model generates them. It has no effect on other vocabularies.",
+    )
     token_scores: bool = Field(
         default=False, description="Also report the log-probability of each output token (--token-scores)."
     )

@@ -49,6 +49,16 @@ class SamplingConfig(OutputConfig):
     )
 
 
+class GenerationConfig(SamplingConfig):
+    """Sampling of texts that continue a prompt."""
+
+    prompt_start: bool = Field(
+        True,
+        description="Put the start symbol before every prompt, as before every training text. false: only before an "
+        "empty prompt, as Hugging Face does with GPT-2.",
+    )
+
+
 def uniforms(seeds: Sequence[tuple[int, ...]], samples: int, length: int) -> Tensor:
     """Return random numbers in [0, 1) for `sample`: (B, samples, length) float64.
 

@@ -21,14 +21,21 @@ from dragoman.checkpoint.folder import check_serves, load_model_folder, write_mo
 from dragoman.exchange.arpa import export_arpa, import_arpa
 from dragoman.exchange.ctranslate2.folder import Quantization
 from dragoman.exchange.ctranslate2.folder import export as export_to_ctranslate2
+from dragoman.exchange.huggingface.bart.conversion import read_bart, write_bart
 from dragoman.exchange.huggingface.bert.conversion import read_bert, write_bert
 from dragoman.exchange.huggingface.files import CONFIG, ImportedModel, check_folder, read_json
+from dragoman.exchange.huggingface.gpt2.conversion import read_gpt2, write_gpt2
 from dragoman.exchange.huggingface.marian.conversion import read_marian, write_marian
-from dragoman.models.kinds import NGRAM_MODEL, PREDICTION_MODEL, TRANSLATION_MODEL, ModelKind
+from dragoman.exchange.huggingface.t5.conversion import read_t5, write_t5
+from dragoman.models.kinds import LANGUAGE_MODEL, NGRAM_MODEL, PREDICTION_MODEL, TRANSLATION_MODEL, ModelKind
+from dragoman.text.tokenizers import Tokenizers
 
 READERS: Mapping[str, Callable[[Path, Mapping[str, Any], bool], ImportedModel]] = {
     "marian": read_marian,
     "bert": read_bert,
+    "gpt2": read_gpt2,
+    "bart": read_bart,
+    "t5": read_t5,
 }
 """Functions that convert a Hugging Face folder, by `model_type`.
 
@@ -44,7 +51,7 @@ def import_model(
     vocabulary_of: str | Path | None = None,
     quiet: bool = False,
 ) -> Path:
-    """Convert a Marian model, such as OPUS-MT, a BERT model, or an n-gram model to the model folder `out`.
+    """Convert a model of Hugging Face or an n-gram model to the model folder `out`.
 
     Returns `out`.
 
@@ -87,16 +94,18 @@ def export(
 ) -> Path:
     """Convert a model folder to a format of another program, in the new folder `out`; returns `out`.
 
-    to: `ctranslate2`, whose folders `Translator.load` can also load; `marian`, for Hugging Face's MarianMTModel;
-    `bert`, for Hugging Face's BertModel and its classes with a head; or `arpa`, for an n-gram model, where `out` is a
-    new file, compressed by its suffix. quantization: the storage type of weights in CTranslate2 (default: float32).
-    dialect: the program whose ARPA format is written: kenlm (default), srilm, irstlm or cmu. Raises ModelError for a
-    model that the other program cannot compute, and ConfigError if `out` exists or the format is unknown.
+    to: `ctranslate2`, whose folders `Translator.load` can also load; `huggingface`, for the class of Hugging Face that
+    represents the model, or the name of its family: `marian`, `bert`, `gpt2`, `bart` or `t5`; or `arpa`, for an n-gram
+    model, where `out` is a new file, compressed by its suffix. quantization: the storage type of weights in
+    CTranslate2 (default: float32). dialect: the program whose ARPA format is written: kenlm (default), srilm, irstlm or
+    cmu. Raises ModelError for a model that the other program cannot compute, and ConfigError if `out` exists or the
+    format is unknown.
     """
     model, out = Path(model), Path(out)
-    if to not in WRITERS:
-        raise ConfigError(f"unknown format {to!r}: expected one of {', '.join(WRITERS)}")
+    if to not in (*WRITERS, HUGGING_FACE):
+        raise ConfigError(f"unknown format {to!r}: expected one of {', '.join((*WRITERS, HUGGING_FACE))}")
     with quietly(quiet):
+        to = _hugging_face_format(model) if to == HUGGING_FACE else to
         reject_options({"--quantization": quantization if to != "ctranslate2" else None}, "with --to ctranslate2")
         reject_options({"--dialect": dialect if to != "arpa" else None}, "with --to arpa")
         _check_kind(model, to)
@@ -112,14 +121,14 @@ def _write_ctranslate2(model: Path, out: Path, quantization: str | None) -> None
     export_to_ctranslate2(loaded, model, out, cast(Quantization, str(storage_type)))
 
 
-def _write_marian(model: Path, out: Path, _: str | None) -> None:
-    check_new_folder(out)
-    write_marian(model, out)
+def _folder_writer(write: Callable[[Path, Path], None]) -> Callable[[Path, Path, str | None], None]:
+    """Return a function of `WRITERS` for a format of folders without further options."""
 
+    def write_new(model: Path, out: Path, _: str | None) -> None:
+        check_new_folder(out)
+        write(model, out)
 
-def _write_bert(model: Path, out: Path, _: str | None) -> None:
-    check_new_folder(out)
-    write_bert(model, out)
+    return write_new
 
 
 def _write_arpa(model: Path, out: Path, dialect: str | None) -> None:
@@ -130,8 +139,11 @@ def _write_arpa(model: Path, out: Path, dialect: str | None) -> None:
 
 WRITERS: Mapping[str, Callable[[Path, Path, str | None], None]] = {
     "ctranslate2": _write_ctranslate2,
-    "marian": _write_marian,
-    "bert": _write_bert,
+    "marian": _folder_writer(write_marian),
+    "bert": _folder_writer(write_bert),
+    "gpt2": _folder_writer(write_gpt2),
+    "bart": _folder_writer(write_bart),
+    "t5": _folder_writer(write_t5),
     "arpa": _write_arpa,
 }
 """Functions that write a new folder or file, by format.
@@ -144,9 +156,26 @@ _KINDS: Mapping[str, ModelKind] = {
     "ctranslate2": TRANSLATION_MODEL,
     "marian": TRANSLATION_MODEL,
     "bert": PREDICTION_MODEL,
+    "gpt2": LANGUAGE_MODEL,
+    "bart": TRANSLATION_MODEL,
+    "t5": TRANSLATION_MODEL,
     "arpa": NGRAM_MODEL,
 }
 """The kind of model that each format represents."""
+
+HUGGING_FACE = "huggingface"
+"""The name of the format of Hugging Face that represents a model, whichever it is."""
+
+
+def _hugging_face_format(model: Path) -> str:
+    """Return the family of Hugging Face that represents a model. Raises ModelError if there is none."""
+    kind = check_serves(model, "export")
+    families = [name for name, each in _KINDS.items() if each is kind and name in READERS]
+    if not families:
+        raise ModelError(f"{model} {kind.refusal('export')}")
+    if kind is TRANSLATION_MODEL:
+        return {"gpt2": "bart", "t5": "t5"}.get(Tokenizers.load(model).target.kind, "marian")
+    return families[0]
 
 
 def _check_kind(model: Path, to: str) -> None:

@@ -14,7 +14,7 @@ from dragoman.base.machine.startup import keep_large_tensors_on_heap
 from dragoman.base.settings.load import parse_settings
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.checkpoint.meta import Meta
-from dragoman.decode.sampling import SamplingConfig
+from dragoman.decode.sampling import GenerationConfig
 from dragoman.generation.score import WholeScorer, WindowScorer
 from dragoman.generation.writer import MAX_TOKENS, GenerationRequest, GenerationSettings, Piece, Writer
 from dragoman.inspect.attention import AttentionMap, attention_maps, without_weights
@@ -102,7 +102,7 @@ class LanguageModel:
             raise TypeError("stop must be a list of strings, not one string")
         arguments = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
         settings = {**self._search, **{name: value for name, value in arguments.items() if value is not None}}
-        config = parse_settings(settings, SamplingConfig, "search")
+        config = parse_settings(settings, GenerationConfig, "search")
         tag_ids = tuple(self.tokenizer.tag_ids(self.tokenizer.tags))
         config = config.model_copy(update={"forbid": (*config.forbid, *tag_ids)})
         if config.maximum_length is not None:

@@ -10,7 +10,7 @@ import torch
 
 from dragoman.base.errors import ConfigError
 from dragoman.decode.prompts import Prompts
-from dragoman.decode.sampling import Draws, SamplingConfig, uniforms
+from dragoman.decode.sampling import Draws, GenerationConfig, uniforms
 from dragoman.models.interface import Decoder
 from dragoman.text.symbols import BOS, EOS
 from dragoman.text.tokenizer import Tokenizer
@@ -22,13 +22,14 @@ MAX_TOKENS = 256
 class GenerationRequest:
     """All options of a generation. `LanguageModel.request` builds a request with the model's settings as defaults.
 
-    sampling: temperature, top_k, top_p and forbidden tokens; length limits relative to a source have no effect. stop:
+    sampling: temperature, top_k, top_p, forbidden tokens and the start of prompts; length limits relative to a source
+    have no effect. stop:
     stop strings; a text ends before the first stop string in it. seed: together with the numbers of the prompt and the
     sample, it determines the random numbers. samples: number of samples per prompt. max_tokens: maximum number of
     tokens of a continuation, including the end symbol. Raises ConfigError for an invalid value.
     """
 
-    sampling: SamplingConfig = field(default_factory=SamplingConfig)
+    sampling: GenerationConfig = field(default_factory=GenerationConfig)
     stop: tuple[str, ...] = ()
     seed: int = 1
     samples: int = 1
@@ -123,8 +124,8 @@ class Piece(NamedTuple):
 class _Sample:
     """A text that is being generated.
 
-    context: the tokens that the decoder reads; they start with BOS unless the window has moved. text: decodes the
-    tokens. numbers: (max_tokens,) random numbers. ended: True if the text is complete.
+    context: the tokens that the decoder reads; they start with BOS, if prompts do, until the window moves. text:
+    decodes the tokens. numbers: (max_tokens,) random numbers. ended: True if the text is complete.
     """
 
     context: list[int]
@@ -188,7 +189,8 @@ class Writer:
         """Return all samples of prompt `number`, before any token is drawn."""
         ids = self.tokenizer.encode(text)
         numbers = uniforms([(request.seed, number)], request.samples, request.max_tokens)[0]
-        return [_Sample([BOS, *ids], TextStream(self.tokenizer, ids, request.stop), each) for each in numbers]
+        start = [BOS] if request.sampling.prompt_start or not ids else []
+        return [_Sample([*start, *ids], TextStream(self.tokenizer, ids, request.stop), each) for each in numbers]
 
     def _slide(self, context: list[int]) -> None:
         """If a context is longer than the window, keep only its last tokens, which fill half of the window."""

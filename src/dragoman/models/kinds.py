@@ -115,7 +115,7 @@ LANGUAGE_MODEL = register(
         title="language model",
         sides=("target",),
         activity="continues",
-        verbs=frozenset({"generate", "score", "inspect", "fuse"}),
+        verbs=frozenset({"generate", "score", "inspect", "fuse", "export"}),
         use="`dragoman generate` and `score`, or `LanguageModel.load` in Python",
         example="`dragoman generate FOLDER --prompt TEXT`, or in Python `dragoman.LanguageModel.load(FOLDER)"
         ".generate([…])`",

@@ -13,9 +13,9 @@ from dragoman.models.families.family import DecoderContext, DecoderFamily, Proje
 from dragoman.models.families.transformer import TransformerDecoderConfig
 from dragoman.models.families.union import DecoderConfig
 from dragoman.models.interface import LengthLimit, Trial
-from dragoman.models.settings import PresetSettings
+from dragoman.models.settings import ExcludedTokens, PresetSettings
 from dragoman.nn.dropout import DropoutConfig
-from dragoman.nn.embedding import Embedding, Projection, token_table
+from dragoman.nn.embedding import Embedding, Projection, StartSymbol, token_table
 from dragoman.nn.positions.union import NoPositionsConfig, PositionsConfig
 from dragoman.text.symbols import BOS
 from dragoman.text.tokenizers import VocabularySizes
@@ -79,6 +79,16 @@ class LanguageModelConfig(PresetSettings):
         DropoutConfig(), description="Dropout rates. A single number sets embedding and residual."
     )
     tie_projection: bool = Field(True, description="Use the embedding table as the output projection.")
+    scale_embeddings: bool = Field(True, description="Multiply token vectors by √d before positions are added.")
+    start_symbol: StartSymbol = Field(
+        "bos",
+        description="Symbol before the first token of a text. bos: <s>, which has its own vector. eos: the end of the "
+        "preceding text, as in GPT-2.",
+    )
+    excluded_tokens: ExcludedTokens = Field(
+        (),
+        description="Ids of special symbols that are never predicted, such as 0 (padding): their probability is 0.",
+    )
 
     @classmethod
     def add_implied_settings(cls, settings: dict[str, Any]) -> dict[str, Any]:
@@ -113,10 +123,17 @@ class DecoderOnly(nn.Module):
         super().__init__()
         width = config.width
         table = token_table(size, width)
-        projection = Projection(table.weight if config.tie_projection else token_table(size, width).weight)
+        weight = table.weight if config.tie_projection else token_table(size, width).weight
+        projection = Projection(weight, excluded=config.excluded_tokens)
         scheme = resolve_scheme(config.positions, config.decoder, "decoder")
         check_decodable(scheme, "positions")
-        embedding = Embedding(table, scheme.build_embedding(width), config.dropout.embedding)
+        embedding = Embedding(
+            table,
+            scheme.build_embedding(width),
+            config.dropout.embedding,
+            config.scale_embeddings,
+            start_symbol=config.start_symbol,
+        )
         self.limit = LengthLimit("target", embedding.positions.limit, "model.positions.limit")
         self.unbounded = config.decoder.recurrent and isinstance(scheme, NoPositionsConfig)
         with prefix_errors("decoder"):

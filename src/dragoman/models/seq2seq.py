@@ -14,9 +14,10 @@ from dragoman.models.families.transformer import TransformerDecoderConfig, Trans
 from dragoman.models.families.union import DecoderConfig, EncoderConfig
 from dragoman.models.interface import LengthLimit, LengthLimits, Memory, Trial
 from dragoman.models.pretrained import PretrainedConfig
-from dragoman.models.settings import PresetSettings
+from dragoman.models.settings import ExcludedTokens, PresetSettings
 from dragoman.nn.dropout import DropoutConfig
-from dragoman.nn.embedding import Embedding, Projection, VectorProjection, token_table
+from dragoman.nn.embedding import Embedding, Projection, StartSymbol, VectorProjection, token_table
+from dragoman.nn.normalisation import NormConfig
 from dragoman.nn.positions.union import PositionsConfig
 from dragoman.text.symbols import BOS
 from dragoman.text.tokenizers import VocabularySizes
@@ -90,6 +91,20 @@ class ModelConfig(PresetSettings):
     tie_projection: bool = Field(True, description="Use the target embedding table as the output projection.")
     projection_bias: bool = Field(False, description="Add a learned bias to the logit of each vocabulary entry.")
     scale_embeddings: bool = Field(True, description="Multiply token vectors by √d before positions are added (paper).")
+    embedding_norm: NormConfig | None = Field(
+        None,
+        description="Normalise the input of the first layer of each side, as in BART. null: not normalised.",
+        json_schema_extra={"kind": "layer"},
+    )
+    start_symbol: StartSymbol = Field(
+        "bos",
+        description="Symbol before the first token of a translation. bos: <s>, which has its own vector. eos: the "
+        "vector of the end symbol, as in fairseq.",
+    )
+    excluded_tokens: ExcludedTokens = Field(
+        (),
+        description="Ids of special symbols that are never predicted, such as 0 (padding): their probability is 0.",
+    )
     embeddings: PretrainedConfig = Field(
         PretrainedConfig(), description="Pretrained word vectors to initialise the embedding tables."
     )
@@ -127,15 +142,25 @@ class Seq2Seq(nn.Module):
         source = VectorProjection(source_size, width) if vectors else token_table(source_size, width)
         target = source if config.tie_embeddings else token_table(target_size, width)
         weight = target.weight if config.tie_projection else token_table(target_size, width).weight
-        projection = Projection(weight, config.projection_bias)
+        projection = Projection(weight, config.projection_bias, config.excluded_tokens)
         source_scheme = resolve_scheme(config.positions, config.encoder, "encoder")
         target_scheme = resolve_scheme(config.target_positions or config.positions, config.decoder, "decoder")
         check_decodable(target_scheme, "target_positions")
         if vectors and config.embeddings.source is not None:
             raise ConfigError("a vector source has no embedding table to load: remove model.embeddings.source")
         config.embeddings.freeze(source, target, projection)
-        source_embedding = Embedding(source, source_scheme.build_embedding(width), rate, config.scale_embeddings)
-        target_embedding = Embedding(target, target_scheme.build_embedding(width), rate, config.scale_embeddings)
+        norms = [None if config.embedding_norm is None else config.embedding_norm.build(width) for _ in range(2)]
+        source_embedding = Embedding(
+            source, source_scheme.build_embedding(width), rate, config.scale_embeddings, norm=norms[0]
+        )
+        target_embedding = Embedding(
+            target,
+            target_scheme.build_embedding(width),
+            rate,
+            config.scale_embeddings,
+            norm=norms[1],
+            start_symbol=config.start_symbol,
+        )
         target_setting = "positions" if config.target_positions is None else "target_positions"
         self.limits = LengthLimits(
             LengthLimit("source", source_embedding.positions.limit, "model.positions.limit"),

@@ -1,7 +1,7 @@
 """Base classes of model settings, with and without presets."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
@@ -12,6 +12,10 @@ from dragoman.text.tokenizers import VocabularySizes
 
 _FEW = 8
 """Vocabulary size of models that are built only to check whether their parts are compatible."""
+
+
+ExcludedTokens = tuple[Literal[0, 1, 3], ...]
+"""Special symbols that a model may exclude from its predictions: PAD, BOS and UNK, but not EOS."""
 
 
 class ModelSettings(Config):

@@ -17,6 +17,7 @@ from dragoman.nn.positions.absolute import Added, Concatenated
 from dragoman.nn.positions.naive import Fraction
 from dragoman.nn.positions.rotary import Rotary, rotary_angles
 from dragoman.nn.positions.scheme import PositionEmbedding
+from dragoman.text.symbols import BOS, EOS
 
 Floats = NDArray[np.float32]
 
@@ -60,7 +61,10 @@ def token_vectors(embedding: Embedding) -> Floats:
         raise UnsupportedModelError(f"the native engine does not support {type(positions).__name__} positions")
     if isinstance(getattr(positions, "encoding", None), Fraction):
         raise UnsupportedModelError("the native engine does not support fraction positions")
-    return _layer_inputs(embedding, tokens.weight.detach().float() * embedding.scale)
+    vectors = tokens.weight.detach().float() * embedding.scale
+    if embedding.starts_with_end:
+        vectors[BOS] = vectors[EOS]
+    return _layer_inputs(embedding, vectors)
 
 
 def group_vectors(embedding: Embedding) -> Floats | None:
@@ -105,7 +109,7 @@ class PositionTables:
         self._embedding = stack.embedding
         relation = getattr(attention, "relation", None)
         self._rotary = relation if isinstance(relation, Rotary) else None
-        self._width = 0 if self._rotary is None else attention.key.out_features // attention.heads
+        self._width = 0 if self._rotary is None else attention.key.out_features // attention.kv_heads
         self._table = library.Positions()
 
     def table(self, length: int) -> library.Positions:

@@ -71,7 +71,8 @@ class Packing:
         vocabulary = library.Matrix()
         if decoder is not None:
             stacks[1] = self._stack(decoder, is_encoder=False)
-            weight, bias = to_floats(decoder.projection.weight), decoder.projection.bias
+            weight = to_floats(decoder.projection.weight) * np.float32(decoder.output_scale)
+            bias = decoder.projection.bias
             biases = np.zeros(len(weight), np.float32) if bias is None else to_floats(bias)
             vocabulary = self._matrix(weight, biases, len(weight), weight.shape[1], padding_value=-np.inf)
         self.sizes = stacks[0].size, stacks[1].size
@@ -106,6 +107,10 @@ class Packing:
         if groups is not None:
             packed.segments, packed.segment_count = self.keep(pad_array(groups, len(groups), width)), len(groups)
         if stack.embedding.norm is not None:
+            if not is_encoder:
+                raise UnsupportedModelError(
+                    "the native engine normalises the embeddings of encoders only, but embedding_norm is set"
+                )
             packed.embedding_norm = self._norm(stack.embedding.norm)
         return packed
 
@@ -166,8 +171,12 @@ class Packing:
         parts = {"q": attention.query, "k": attention.key, "v": value}
         weights, biases = [], []
         for name in which:
-            weight, bias = to_floats(parts[name].weight), to_floats(parts[name].bias)
-            head, inputs = len(weight) // heads, weight.shape[1]
+            weight, bias = to_floats(parts[name].weight), _bias(parts[name])
+            own_heads = heads if name == "q" else attention.kv_heads
+            head, inputs = len(weight) // own_heads, weight.shape[1]
+            if own_heads < heads:  # the library has a key for each query, so that shared keys are repeated
+                weight = weight.reshape(own_heads, head, inputs).repeat(heads // own_heads, 0).reshape(-1, inputs)
+                bias = bias.reshape(own_heads, head).repeat(heads // own_heads, 0).reshape(-1)
             padded_weight = np.zeros((heads, padded_size(head), padded_size(inputs)), np.float32)
             padded_weight[:, :head, :inputs] = weight.reshape(heads, head, inputs)
             weights.append(padded_weight.reshape(-1, padded_size(inputs)))
@@ -175,7 +184,7 @@ class Packing:
         return self._packed(np.concatenate(weights), np.concatenate(biases))
 
     def _output(self, attention: SoftAttention) -> library.Matrix:
-        weight, bias, heads = to_floats(attention.output.weight), to_floats(attention.output.bias), attention.heads
+        weight, bias, heads = to_floats(attention.output.weight), _bias(attention.output), attention.heads
         outputs, head = len(weight), weight.shape[1] // heads
         padded_weight = np.zeros((padded_size(outputs), heads, padded_size(head)), np.float32)
         padded_weight[:outputs, :, :head] = weight.reshape(outputs, heads, head)
@@ -183,7 +192,7 @@ class Packing:
 
     def _linear(self, linear: nn.Linear) -> library.Matrix:
         weight = to_floats(linear.weight)
-        return self._matrix(weight, to_floats(linear.bias), *weight.shape)
+        return self._matrix(weight, _bias(linear), *weight.shape)
 
     def _matrix(
         self, weight: Floats, bias: Floats, outputs: int, inputs: int, padding_value: float = 0.0
@@ -224,6 +233,11 @@ class Packing:
         return c_void_p(array.ctypes.data)
 
 
+def _bias(linear: nn.Linear) -> Floats:
+    """Return the bias of a layer; zeros if it has none."""
+    return np.zeros(linear.out_features, np.float32) if linear.bias is None else to_floats(linear.bias)
+
+
 def _attention(attention: nn.Module, packing: Packing) -> library.Attention:
     if type(attention) is not SoftAttention:
         raise UnsupportedModelError(
@@ -248,8 +262,8 @@ def _attention(attention: nn.Module, packing: Packing) -> library.Attention:
             f"{type(relation).__name__}"
         )
     heads = attention.heads
-    key = attention.key.out_features // heads
-    value = key if config.tie_keys_and_values else attention.value.out_features // heads
+    key = attention.key.out_features // attention.kv_heads
+    value = key if config.tie_keys_and_values else attention.value.out_features // attention.kv_heads
     slopes = packing.keep(to_floats(relation.slopes)) if isinstance(relation, Alibi) else None
     scale = key**-0.5 if isinstance(scorer, ScaledDot) else 1.0
     return library.Attention(heads, padded_size(key), padded_size(value), isinstance(relation, Rotary), scale, slopes)

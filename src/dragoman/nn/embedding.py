@@ -1,6 +1,8 @@
 """Embeddings of tokens or feature vectors, and the vocabulary projection, which may share the embedding matrix."""
 
+from collections.abc import Sequence
 from math import sqrt
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -8,6 +10,12 @@ from torch import Tensor, nn
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.positions.scheme import PositionEmbedding
 from dragoman.text.symbols import BOS, EOS, SPECIAL_SYMBOLS
+
+StartSymbol = Literal["bos", "eos"]
+"""The symbol before the first token of an output: the beginning or the end of a text."""
+
+IMPOSSIBLE_BIAS = -1000.0
+"""Bias of a vocabulary entry that is never predicted. Its probability is 0, since exp(−1000) is 0 in float32."""
 
 
 class VectorProjection(nn.Module):
@@ -45,11 +53,13 @@ class Embedding(nn.Module):
         segments: nn.Embedding | None = None,
         norm: nn.Module | None = None,
         matches: nn.Embedding | None = None,
+        start_symbol: StartSymbol = "bos",
     ) -> None:
         """segments: vectors of the segments of an input, such as the two texts of a pair; None for no such vectors.
 
         matches: (1, d), a vector that is added to the vector of each token that occurs in both texts of a pair; None
         for no such vector. norm: normalises the sum of all vectors, before dropout; None for no normalisation.
+        start_symbol: `eos` represents BOS by the vector of EOS, so the vector of BOS is not used.
         """
         super().__init__()
         self.tokens = tokens
@@ -57,6 +67,7 @@ class Embedding(nn.Module):
         self.segments = segments
         self.norm = norm
         self.matches = matches
+        self.starts_with_end = start_symbol == "eos"
         self.dropout = Dropout(dropout)
         self.scale = sqrt(tokens.embedding_dim) if scaled else 1.0
 
@@ -76,7 +87,7 @@ class Embedding(nn.Module):
         positions and segments are counted from there.
         """
         starts = document_starts(tokens) if packed else None
-        vectors = self.tokens(tokens)
+        vectors = self.tokens(torch.where(tokens == BOS, EOS, tokens) if self.starts_with_end else tokens)
         if self.matches is not None:
             vectors = vectors + self.matches.weight * occur_in_both(tokens, starts).unsqueeze(2)
         vectors = vectors * self.scale
@@ -129,12 +140,24 @@ def token_table(size: int, width: int) -> nn.Embedding:
 
 
 class Projection(nn.Module):
-    """Map hidden states to logits hWᵀ + b, with W (V, d). If biased, b (V,) is initialised with zeros."""
+    """Map hidden states to logits hWᵀ + b, with W (V, d).
 
-    def __init__(self, weight: Tensor, biased: bool = False) -> None:
+    If biased, b (V,) is learned, and initialised with zeros. excluded: ids of entries that are never predicted, whose
+    bias is −1000, as a constant unless biases are learned.
+    """
+
+    def __init__(self, weight: Tensor, biased: bool = False, excluded: Sequence[int] = ()) -> None:
         super().__init__()
         self.weight = weight
-        self.bias = nn.Parameter(torch.zeros(len(weight))) if biased else None
+        self.bias: Tensor | None = None
+        if biased or excluded:
+            values = torch.zeros(len(weight))
+            values[list(excluded)] = IMPOSSIBLE_BIAS
+            if biased:
+                self.bias = nn.Parameter(values)
+            else:
+                del self.bias
+                self.register_buffer("bias", values, persistent=False)
 
     def forward(self, hidden: Tensor) -> Tensor:
         """Return the logits of hidden states (…, d) → (…, V)."""

@@ -3,12 +3,14 @@
 from collections.abc import Callable
 from typing import Literal
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from dragoman.nn.dropout import Dropout
+from dragoman.nn.precision import matmul_dtype
 
-Activation = Literal["relu", "gelu", "gelu_tanh", "swish", "swiglu"]
+Activation = Literal["relu", "gelu", "gelu_tanh", "swish", "swiglu", "geglu", "geglu_tanh"]
 
 
 def gelu_tanh(states: Tensor) -> Tensor:
@@ -22,8 +24,13 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu_tanh": gelu_tanh,
     "swish": functional.silu,
     "swiglu": functional.silu,
+    "geglu": functional.gelu,
+    "geglu_tanh": gelu_tanh,
 }
 """The activation functions by name."""
+
+GATED = ("swiglu", "geglu", "geglu_tanh")
+"""The activations of networks with a gate."""
 
 
 class FeedForward(nn.Module):
@@ -31,16 +38,29 @@ class FeedForward(nn.Module):
 
     gelu: z·Φ(z), exact; gelu_tanh: its approximation by tanh, as in GPT-2. swish: swish(z) = z·σ(z) (Ramachandran et
     al. 2017).
-    swiglu: FFN(x) = (swish(xW₁ + b₁) ⊙ (xW₃ + b₃))W₂ + b₂ (Shazeer 2020, equation 6, with biases).
+    swiglu: FFN(x) = (swish(xW₁ + b₁) ⊙ (xW₃ + b₃))W₂ + b₂ (Shazeer 2020, equation 6, with biases). geglu,
+    geglu_tanh: the same with gelu and gelu_tanh.
     """
 
     timed = (("forward", "feed-forward"),)
 
-    def __init__(self, width: int, inner: int, activation: Activation, dropout: float) -> None:
+    def __init__(
+        self,
+        width: int,
+        inner: int,
+        activation: Activation,
+        dropout: float,
+        bias: bool = True,
+        float32_output: bool = False,
+    ) -> None:
+        """bias: whether the products have learned biases. float32_output: compute the second product in float32 instead
+        of float16, whose range its result may exceed.
+        """
         super().__init__()
-        self.inner = nn.Linear(width, inner)
-        self.outer = nn.Linear(inner, width)
-        self.gate = nn.Linear(width, inner) if activation == "swiglu" else None
+        self.inner = nn.Linear(width, inner, bias)
+        self.outer = nn.Linear(inner, width, bias)
+        self.gate = nn.Linear(width, inner, bias) if activation in GATED else None
+        self.float32_output = float32_output
         self.activation = FUNCTIONS[activation]
         self.dropout = Dropout(dropout)
 
@@ -49,4 +69,9 @@ class FeedForward(nn.Module):
         hidden = self.activation(self.inner(states))
         if self.gate is not None:
             hidden = hidden * self.gate(states)
-        return self.outer(self.dropout(hidden))  # type: ignore[no-any-return]
+        hidden = self.dropout(hidden)
+        if self.float32_output and matmul_dtype(hidden) == torch.float16:
+            bias = None if self.outer.bias is None else self.outer.bias.float()
+            with torch.autocast(hidden.device.type, enabled=False):
+                return functional.linear(hidden.float(), self.outer.weight.float(), bias)
+        return self.outer(hidden)  # type: ignore[no-any-return]

@@ -98,11 +98,15 @@ def body_settings(model: ModelSettings) -> dict[str, Any]:
     if isinstance(model, EncoderOnlyConfig):
         return {**model.model_dump(exclude={"head"}), "preset": None}
     if isinstance(model, ModelConfig):
-        names = ("width", "encoder", "positions", "dropout", "scale_embeddings")
+        names = ("width", "encoder", "positions", "dropout", "scale_embeddings", "embedding_norm")
         return {"preset": None, **model.model_dump(include=set(names))}
     if isinstance(model, LanguageModelConfig):
         encoder = {"kind": "causal", "decoder": model.decoder.model_dump()}
-        return {"preset": None, **model.model_dump(include={"width", "positions", "dropout"}), "encoder": encoder}
+        return {
+            "preset": None,
+            **model.model_dump(include={"width", "positions", "dropout", "scale_embeddings"}),
+            "encoder": encoder,
+        }
     raise ConfigError(f"train.start: a model of kind {model.kind} has no encoder that could get a head: choose another")
 
 

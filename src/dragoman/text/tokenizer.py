@@ -33,12 +33,20 @@ class Tokenizer(ABC):
     """True if the kind has its own normalisation, so that `normalization` is always none."""
     added_space: ClassVar[Literal["first", "last"] | None] = "first"
     """The word of a text, first or last, to which encoding adds a space. None if encoding adds no space."""
+
+    @property
+    def phrase_space(self) -> Literal["first", "last"] | None:
+        """Whether the ids of a phrase inside a text contain the space before it or after it; None for neither."""
+        return self.added_space
+
     joint: bool = False
     """True if the tokenizer of the other language has the same vocabulary but splits differently."""
     normalization: Normalization = "none"
     """The Unicode normalisation of a text before it is split."""
     dropout: float = 0.0
     tags: tuple[str, ...] = ()
+    start: tuple[str, ...] = ()
+    """Tags that precede every text, such as the first symbol of BART's texts. `encode` adds them."""
 
     def __init__(self, symbols: Sequence[str], surfaces: Sequence[bytes]) -> None:
         """symbols: names of the entries. surfaces: the UTF-8 bytes of each entry, empty for special symbols.
@@ -71,6 +79,18 @@ class Tokenizer(ABC):
         tagged._surfaces = [*self._surfaces[: self._first_tag], *(b"" for _ in tagged.tags)]
         return tagged
 
+    def with_start(self, tags: Sequence[str]) -> Self:
+        """Return a copy of the tokenizer in which these tags precede every text.
+
+        Raises ConfigError for an unknown tag.
+        """
+        if not tags:
+            return self
+        self.tag_ids(tags)
+        starting = copy(self)
+        starting.start = tuple(tags)
+        return starting
+
     def with_normalization(self, form: Normalization) -> Self:
         """Return a copy of the tokenizer with this normalisation, or self if the kind has its own."""
         if self.normalises or form == self.normalization:
@@ -96,13 +116,23 @@ class Tokenizer(ABC):
         """A digest of everything that determines how text is divided into tokens, except for dropout."""
         return hashlib.sha256(self.document().encode()).hexdigest()
 
+    @property
+    def start_ids(self) -> list[int]:
+        """The ids of the tags that precede every text."""
+        return self.tag_ids(self.start)
+
     def encode(self, text: str) -> list[int]:
         """Encode a text, without BOS and EOS. Raises DataError if it contains lone surrogates."""
         return self.encode_batch([text])[0]
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """Encode a list of texts, each of which is normalised first."""
-        return self._encode(self._normalise(texts))
+        """Encode a list of texts, each of which is normalised first and preceded by the tags `start`."""
+        ids = self._encode(self._normalise(texts))
+        return [[*self.start_ids, *each] for each in ids] if self.start else ids
+
+    def encode_phrase(self, text: str) -> list[int]:
+        """Encode words that follow a space, or precede one if `phrase_space` is last."""
+        return self._encode(self._normalise([text]))[0]
 
     @abstractmethod
     def _encode(self, texts: Sequence[str]) -> list[list[int]]:
@@ -185,7 +215,9 @@ class Tokenizer(ABC):
 
         A word is the unit that is replaced by one UNK. In a character vocabulary, it is a single character.
         """
-        return self._words(normalise(text, self.normalization))
+        indices, words = self._words(normalise(text, self.normalization))
+        shift = len(self.start)
+        return [*range(shift), *(index + shift for index in indices)], [*([""] * shift), *words]
 
     @abstractmethod
     def _words(self, text: str) -> tuple[list[int], list[str]]:
@@ -206,7 +238,7 @@ class Tokenizer(ABC):
             span = (visible[done], visible[done + length - 1] + 1) if length else (0, 0)
             spans.append(normalised.span_in_original(*span) if length else span)
             done += length
-        return [spans[index] for index in indices]
+        return [*((0, 0) for _ in self.start), *(spans[index] for index in indices)]
 
     def whole_words(self) -> list[str | None]:
         """Return the whole word that each id represents; None for parts of words and special symbols.
@@ -234,6 +266,8 @@ class Tokenizer(ABC):
             further["tags"] = self.tags
         if self.normalization != "none":  # files of earlier versions have no normalisation
             further["normalization"] = self.normalization
+        if self.start:
+            further["start"] = self.start
         return json.dumps({**further, **json.loads(text)}, ensure_ascii=False, indent=1) if further else text
 
     @abstractmethod

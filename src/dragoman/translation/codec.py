@@ -12,6 +12,7 @@ from dragoman.control.control import Control
 from dragoman.control.numbers import NO_BREAK_SPACES
 from dragoman.control.phrase import Phrase
 from dragoman.decode.constraints.constraint import Constraint
+from dragoman.decode.output import OutputConfig
 from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.models.interface import LengthLimits, first_exceeded
 from dragoman.text.symbols import InlineText
@@ -51,7 +52,9 @@ class Codec:
         """
         decodings = {each: self._without_tags(each) for each in {request.decoding for _, request in lines}}
         tags = {each: self._source.tag_ids(each) for each in {request.tags for _, request in lines}}
-        prefixes = self._prefixes([request.prefix.rstrip() for _, request in lines])
+        prefixes = self._prefixes(
+            [request.prefix.rstrip() for _, request in lines], [request.decoding for _, request in lines]
+        )
         constrained = [
             self._with_known_spaces(self._constrained(numbers[index], text, prefixes[index], request.control))
             for index, (text, request) in until_cancelled(enumerate(lines))
@@ -123,10 +126,14 @@ class Codec:
         return ExpectedConstraints(constrained.constraints, (*constrained.forbidden, *constrained.free))
 
     def encode_part(self, row: Row, text: str, phrases: tuple[Phrase, ...]) -> Row:
-        """Return a row for `text`, a part of a row's text, without the prefix. phrases: required in its translation."""
+        """Return a row for `text`, a part of a row's text, without the row's prefix.
+
+        phrases: required in its translation.
+        """
         constraints = self._constrained(row.number, text, Prefix(), Control(phrases)).constraints
         source = [*row.source[: row.tags], *self._source.encode(text)]
-        part = row._replace(text=text, source=source, prefix=Prefix(), constraints=constraints)
+        (prefix,) = self._prefixes([""], [row.decoding])
+        part = row._replace(text=text, source=source, prefix=prefix, constraints=constraints)
         return self._with_shortlists([part])[0]
 
     def encode_pairs(self, sources: Sequence[str], targets: Sequence[str], tags: Sequence[str]) -> list[Pair]:
@@ -227,21 +234,30 @@ class Codec:
         return {ord(space): " " for space in NO_BREAK_SPACES if space.encode() not in surfaces}
 
     def _without_tags(self, decoding: Decoding) -> Decoding:
-        """Return the decoding with all tags forbidden in the translation."""
-        tag_ids = tuple(self._target.tag_ids(self._target.tags))
+        """Return the decoding with all tags forbidden in the translation, except those that the model has to start."""
+        free = () if output_config(decoding).force_start else self._target.start
+        tag_ids = tuple(self._target.tag_ids([tag for tag in self._target.tags if tag not in free]))
         if isinstance(decoding, Sampling):
             config = decoding.config.model_copy(update={"forbid": (*decoding.config.forbid, *tag_ids)})
             return replace(decoding, config=config)
         return decoding.model_copy(update={"forbid": (*decoding.forbid, *tag_ids)})
 
-    def _prefixes(self, texts: list[str]) -> list[Prefix]:
-        if not any(texts):
+    def _prefixes(self, texts: list[str], decodings: Sequence[Decoding]) -> list[Prefix]:
+        """Return the prefix of each translation; without a text, the tags with which every translation starts."""
+        if not any(texts) and not self._target.start:
             return [Prefix()] * len(texts)
         ids = self._target.encode_batch(texts)
         return [
-            Prefix(tuple(prefix), unknown_words(self._tokenizers, text, prefix)) if text else Prefix()
-            for text, prefix in zip(texts, ids, strict=True)
+            Prefix(tuple(prefix), unknown_words(self._tokenizers, text, prefix))
+            if text or output_config(decoding).force_start
+            else Prefix()
+            for text, prefix, decoding in zip(texts, ids, decodings, strict=True)
         ]
+
+
+def output_config(decoding: Decoding) -> OutputConfig:
+    """Return the output settings of a search or of sampling."""
+    return decoding.config if isinstance(decoding, Sampling) else decoding
 
 
 def _tagged(tags: list[int], ids: list[int]) -> list[int]:

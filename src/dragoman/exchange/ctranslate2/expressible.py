@@ -56,6 +56,8 @@ _LAYERS: Mapping[str, Decision] = {
     "norm": one_of("post", "pre"),
     "normalisation": any_value,
     "residual": one_of(True),
+    "feedforward_bias": one_of(True),
+    "float32_output": any_value,
 }
 _ADDED: Mapping[str, Decision] = {"kind": any_value, "join": one_of("add"), "width": any_value, "limit": any_value}
 DECISIONS: Mapping[type[Config], Mapping[str, Decision]] = {
@@ -72,10 +74,13 @@ DECISIONS: Mapping[type[Config], Mapping[str, Decision]] = {
         "tie_projection": any_value,
         "projection_bias": any_value,
         "scale_embeddings": any_value,
+        "embedding_norm": one_of(None),
+        "start_symbol": one_of("bos"),
+        "excluded_tokens": any_value,
         "embeddings": training_only,
     },
     TransformerEncoderConfig: _LAYERS,
-    TransformerDecoderConfig: {**_LAYERS, "cross_attention": any_value},
+    TransformerDecoderConfig: {**_LAYERS, "cross_attention": any_value, "scale_output": one_of(False)},
     SoftAttentionConfig: {
         "kind": any_value,
         "scorer": any_value,
@@ -85,6 +90,8 @@ DECISIONS: Mapping[type[Config], Mapping[str, Decision]] = {
         "key_width": checked_jointly,
         "query_width": checked_jointly,
         "value_width": checked_jointly,
+        "kv_heads": one_of(None),
+        "bias": one_of(True),
         "tie_keys_and_values": any_value,
         "diversity": training_only,
     },

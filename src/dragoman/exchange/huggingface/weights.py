@@ -30,7 +30,8 @@ class Weight:
     several, as in a fused projection of queries, keys and values. transposed: the other program stores the transposed
     matrix. rows: the first axis is the vocabulary, whose entries have another order. fill: the value of the rows of
     entries that only dragoman has. permutation: dragoman's row for each row of the other program, if they have another
-    order. aliases: other names under which a file may contain the same tensor, because it is
+    order. skipped: number of first rows of the other program's matrix that it does not use; they are written as zeros.
+    aliases: other names under which a file may contain the same tensor, because it is
     tied. copies: names of tensors of the same shape that the other program stores but does not use; they are written as
     well, and read if `theirs` is missing.
     """
@@ -41,6 +42,7 @@ class Weight:
     rows: bool = False
     fill: float = 0.0
     permutation: tuple[int, ...] = ()
+    skipped: int = 0
     aliases: tuple[str, ...] = ()
     copies: tuple[str, ...] = ()
 
@@ -168,18 +170,21 @@ class WeightTable:
             if constant is None:
                 problems.append(f"unknown: {name} {tuple(tensor.shape)}")
             elif not torch.equal(tensor.flatten().long(), constant):
-                problems.append(f"unsupported values: {name} must contain {constant[0]} to {constant[-1]} in order")
+                problems.append(f"unsupported values: {name} is a constant of the architecture, and has other values")
         return problems
 
     def _join(self, weight: Weight, parts: Sequence[Tensor]) -> Tensor:
         tensor = torch.cat(list(parts))
         if order := self._order(weight):
             tensor = tensor[torch.tensor(order, device=tensor.device)]
+        if weight.skipped:
+            tensor = torch.cat((tensor.new_zeros(weight.skipped, *tensor.shape[1:]), tensor))
         return tensor.T.contiguous() if weight.transposed else tensor
 
     def _split(self, weight: Weight, tensor: Tensor, expected: Mapping[str, Tensor]) -> Sequence[Tensor]:
         if weight.transposed:
             tensor = tensor.T
+        tensor = tensor[weight.skipped :]
         if order := self._order(weight):
             rows = tensor.new_full((self.size if weight.rows else len(order), *tensor.shape[1:]), weight.fill)
             rows[torch.tensor(order)] = tensor
@@ -191,13 +196,13 @@ class WeightTable:
         return self.order if weight.rows else weight.permutation
 
 
-def original_order(tokenizer: Tokenizer, original_ids: Sequence[int] | None) -> list[int]:
+def original_order(tokenizer: Tokenizer, original_ids: Sequence[int | None] | None) -> list[int]:
     """Return the id in a tokenizer of each id of the vocabulary from which it was imported.
 
     original_ids: the original ids of the special symbols and of the first tags, in the order of their ids in the
-    tokenizer; None if both vocabularies have the same ids. If the beginning of a text and padding have the same
-    original id, it is mapped to the beginning. All other entries keep their order, and further tags follow them. Raises
-    ModelError if the tokenizer has fewer tags.
+    tokenizer, each None if the original vocabulary does not have the symbol; None if both vocabularies have the same
+    ids. If the beginning of a text and padding have the same original id, it is mapped to the beginning. All other
+    entries keep their order, and further tags follow them. Raises ModelError if the tokenizer has fewer tags.
     """
     size = tokenizer.size
     if original_ids is None:
@@ -209,7 +214,7 @@ def original_order(tokenizer: Tokenizer, original_ids: Sequence[int] | None) -> 
     fixed = dict(zip(original_ids[first:], range(tags, size), strict=False))
     fixed |= dict(zip(original_ids[:first], range(first), strict=True))  # the beginning comes after padding
     ordinary = iter([*range(first, tags), *range(tags + len(original_ids) - first, size)])
-    count = size - (first - len({*original_ids[:first]}))
+    count = size - (first - len({*original_ids[:first]} - {None}))
     return [fixed[original] if original in fixed else next(ordinary) for original in range(count)]
 
 

@@ -99,7 +99,7 @@ class LayeredDecoder(nn.Module):
         """Embed the next tokens (R, T), which follow the tokens processed so far."""
         causal = CausalSpan(state.position, tokens.size(1), tokens.device, state.left_padding, state.capacity)
         mask = tokens != PAD if self.training else None
-        embedded = self.embedding(tokens, state.position, left_padding=state.left_padding)
+        embedded = self.embedding(tokens, state.position, mask, left_padding=state.left_padding)
         return Step(causal, embedded, state.memory.padding, mask)
 
     def run_layers(self, states: Tensor, state: State, step: Step) -> tuple[Tensor, Tensor | None, State]:

@@ -18,7 +18,7 @@ from dragoman.nn.feedforward import Activation, FeedForward
 from dragoman.nn.mask import Mask
 from dragoman.nn.mixture import ExpertsConfig, Mixture
 from dragoman.nn.normalisation import LayerNormConfig, NormConfig
-from dragoman.nn.positions.scheme import PositionScheme
+from dragoman.nn.positions.scheme import PositionScheme, share_relative_positions
 from dragoman.nn.positions.sinusoidal import SinusoidalConfig
 from dragoman.nn.precision import cast_for_matmul
 from dragoman.nn.residual import NormOrder, Residual, final_norm, require_output_width
@@ -34,7 +34,14 @@ class _Layers(Config):
     feedforward: int = Field(2048, ge=1, description="Inner width of the feed-forward network d_ff (paper: 2048).")
     activation: Activation = Field(
         "relu",
-        description="Feed-forward activation: relu (paper), gelu, gelu_tanh (approximated by tanh), swish or swiglu.",
+        description="Feed-forward activation: relu (paper), gelu, gelu_tanh (approximated by tanh), swish, or with a "
+        "gate swiglu, geglu or geglu_tanh.",
+    )
+    feedforward_bias: bool = Field(True, description="Add learned biases in the feed-forward network.")
+    float32_output: bool = Field(
+        False,
+        description="In float16 runs, compute the output of the feed-forward network in float32, because it exceeds "
+        "the range of float16, as in T5.",
     )
     experts: ExpertsConfig | None = Field(
         None,
@@ -53,7 +60,14 @@ class _Layers(Config):
         """Build the feed-forward network of one layer, or its experts."""
 
         def network() -> FeedForward:
-            return FeedForward(context.width, self.feedforward, self.activation, context.dropout.feedforward)
+            return FeedForward(
+                context.width,
+                self.feedforward,
+                self.activation,
+                context.dropout.feedforward,
+                self.feedforward_bias,
+                self.float32_output,
+            )
 
         return network() if self.experts is None else self.experts.build(context.width, network)
 
@@ -94,6 +108,10 @@ class TransformerDecoderConfig(_Layers, DecoderFamily):
         SoftAttentionConfig(), description="Attention to the source; null: none, as in a language model."
     )
 
+    scale_output: bool = Field(
+        False, description="Multiply the states by 1/√d before the projection to the vocabulary, as in T5."
+    )
+
     def build(self, context: DecoderContext) -> "TransformerDecoder":
         """Build the embeddings, layers and vocabulary projection."""
         return TransformerDecoder(self, context)
@@ -126,6 +144,7 @@ class TransformerEncoder(nn.Module):
         super().__init__()
         self.embedding = context.embedding
         self.layers = nn.ModuleList(EncoderLayer(config, context) for _ in range(config.layers))
+        share_relative_positions(self.layers)
         self.norm = final_norm(context.width, config.norm, config.normalisation)
 
     def forward(self, tokens: Tensor, mask: Tensor, packed: bool = False) -> Memory:
@@ -195,6 +214,8 @@ class TransformerDecoder(LayeredDecoder):
         super().__init__()
         self.embedding = context.embedding
         self.layers = nn.ModuleList(DecoderLayer(config, context) for _ in range(config.layers))
+        share_relative_positions(self.layers)
+        self.output_scale = context.width**-0.5 if config.scale_output else 1.0
         self.norm = final_norm(context.width, config.norm, config.normalisation)
         self.projection = context.projection
 
@@ -206,4 +227,9 @@ class TransformerDecoder(LayeredDecoder):
         """Process tokens (R, T), the first of which is at `state.position`."""
         step = self.read(tokens, state)
         states, attention, after = self.run_layers(step.embedded, state, step)
-        return ProjectedOutput(self.norm(states, step.mask), self.projection, attention), after
+        return ProjectedOutput(self.output_states(states, step.mask), self.projection, attention), after
+
+    def output_states(self, states: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Return the states (R, T, d) that are projected to logits. mask: (R, T) bool, False at padding."""
+        states = self.norm(states, mask)
+        return states if self.output_scale == 1.0 else states * self.output_scale

@@ -11,7 +11,7 @@ _FIRST_CAPACITY = 64
 
 
 class Keys(NamedTuple):
-    """Keys (B, h, S, ·), in the form prepared by the scorer, and values (B, h, S, d_v) of S positions."""
+    """Keys (B, kv_heads, S, ·), in the form prepared by the scorer, and values (B, kv_heads, S, d_v) of S positions."""
 
     keys: Tensor
     values: Tensor

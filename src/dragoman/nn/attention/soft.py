@@ -66,6 +66,13 @@ class SoftAttentionConfig(Config):
     value_width: int | None = Field(
         None, ge=1, description="Width d_v of the values of a head; null: d/h, or d if heads are averaged."
     )
+    kv_heads: int | None = Field(
+        None,
+        ge=1,
+        description="Number of heads of keys and values, a divisor of h. Each is used by h/kv_heads consecutive heads "
+        "of queries, so that the cache is smaller (grouped-query attention). null: h; 1: multi-query attention.",
+    )
+    bias: bool = Field(True, description="Add learned biases to the projections, including W_O.")
     tie_keys_and_values: bool = Field(False, description="Use W_k as W_v (requires d_k = d_v).")
     diversity: float = Field(
         0.0,
@@ -84,6 +91,8 @@ class SoftAttentionConfig(Config):
     def head_widths(self, sizes: AttentionSizes) -> tuple[int, int, int]:
         """Return the widths of a query, a key and a value of a head. Raises ConfigError for incompatible widths."""
         if not self.projections:
+            if self.kv_heads is not None:
+                raise ConfigError("kv_heads needs projections, which projections=false removes: remove either setting")
             return (
                 _share(sizes.query, sizes.heads),
                 _share(sizes.memory, sizes.heads),
@@ -97,6 +106,14 @@ class SoftAttentionConfig(Config):
                 "set key_width and value_width to the same number"
             )
         return self.query_width or key, key, value
+
+    def shared_heads(self, heads: int) -> int:
+        """Return the number of heads of keys and values. Raises ConfigError for incompatible settings."""
+        if self.kv_heads is None:
+            return heads
+        if heads % self.kv_heads:
+            raise ConfigError(f"kv_heads is {self.kv_heads}, which does not divide the {heads} heads: change either")
+        return self.kv_heads
 
 
 class Queries(NamedTuple):
@@ -132,25 +149,34 @@ class QueryKeyPairs:
 class SoftAttention(Attention):
     """Multi-head attention as configured. Built by `SoftAttentionConfig.build`.
 
+    kv_heads: number of heads of keys and values (Ainslie et al. 2023, "GQA"). Head i of the queries uses head
+    ⌊i · kv_heads / h⌋ of keys and values. Queries that share keys are folded into the query axis, so that keys and
+    values are never repeated.
+
     Subclasses override any of these methods: `attend_full` and `attend_causal` select the keys that are compared with a
     query, `retain` and `capacity` define the contents and size of the cache, and `context` computes the result.
     """
 
     def __init__(self, config: SoftAttentionConfig, sizes: AttentionSizes, positions: PositionScheme | None) -> None:
         super().__init__()
-        self.config, self.heads = config, sizes.heads
+        self.config, self.heads, self.kv_heads = config, sizes.heads, config.shared_heads(sizes.heads)
         query, key, value = config.head_widths(sizes)
         self.relation = None if positions is None else positions.build_relative(sizes.heads, query, key, value)
         self.combine = config.combine or ("project" if config.projections else "concatenate")
         if config.projections:
-            self.query = nn.Linear(sizes.query, sizes.heads * query)
-            self.key = nn.Linear(sizes.memory, sizes.heads * key)
+            self.query = nn.Linear(sizes.query, sizes.heads * query, config.bias)
+            self.key = nn.Linear(sizes.memory, self.kv_heads * key, config.bias)
             if not config.tie_keys_and_values:
-                self.value = nn.Linear(sizes.memory, sizes.heads * value)
+                self.value = nn.Linear(sizes.memory, self.kv_heads * value, config.bias)
         self.output_width = {"project": sizes.output, "concatenate": sizes.heads * value, "mean": value}[self.combine]
         if self.combine == "project":
-            self.output = nn.Linear(sizes.heads * value, sizes.output)
+            self.output = nn.Linear(sizes.heads * value, sizes.output, config.bias)
         self.scorer = config.scorer.build(sizes.heads, query, key)
+        if self.kv_heads < self.heads and not self.scorer.is_dot_product:
+            raise ConfigError(
+                f"kv_heads is {self.kv_heads}, but the scorer {config.scorer.kind} transforms the keys of each of the "
+                f"{self.heads} heads: choose the scorer dot, scaled_dot or general, or remove kv_heads"
+            )
         self.dropout = Dropout(sizes.dropout)
 
     def self_attend(self, states: Tensor, padding: Mask) -> Tensor:
@@ -222,7 +248,11 @@ class SoftAttention(Attention):
 
     def scores(self, pairs: QueryKeyPairs) -> Tensor:
         """Return the scores of all pairs, (B, h, K·T, S), before masking."""
-        scores = self.scorer(pairs.queries.vectors, pairs.keys.keys)
+        queries, keys = pairs.queries.vectors, pairs.keys.keys
+        if self.kv_heads == self.heads:
+            scores = self.scorer(queries, keys)
+        else:  # (B, h, T, d_k) · (B, kv_heads, d_k, S)
+            scores = self._per_key_head(self.scorer.fold(queries), keys.transpose(-2, -1))
         if pairs.relation is not None and pairs.relation.acts_on_scores:
             scores = scores + pairs.relation.score_bias(pairs.queries.vectors, pairs.offsets)
         return scores  # type: ignore[no-any-return]
@@ -237,28 +267,36 @@ class SoftAttention(Attention):
         """Record the weights (B, h, K·T, S), apply dropout and average the values: (B, h, K·T, d_v)."""
         record(self, weights)
         weights = self.dropout(weights)
-        context = torch.matmul(weights, pairs.keys.values)
+        context = self._per_key_head(weights, pairs.keys.values)
         if pairs.relation is not None and pairs.relation.acts_on_values:
             context = context + pairs.relation.value_bias(weights, pairs.offsets)
         return context
 
+    def _per_key_head(self, rows: Tensor, shared: Tensor) -> Tensor:
+        """Multiply rows (B, h, T, m) of each head with the matrices (B, kv_heads, m, n) of its keys: (B, h, T, n)."""
+        if self.kv_heads == self.heads:
+            return torch.matmul(rows, shared)
+        batch, heads, count, width = rows.shape
+        folded = rows.reshape(batch, self.kv_heads, heads // self.kv_heads * count, width)
+        return torch.matmul(folded, shared).reshape(batch, heads, count, -1)
+
     def _queries(self, states: Tensor, sentences: int, start: int, left_padding: Tensor | None = None) -> Tensor:
-        queries = self._split((self.query(states) if self.config.projections else states), sentences)
+        queries = self._split(self.query(states) if self.config.projections else states, sentences, self.heads)
         return queries if self.relation is None else self.relation.rotate(queries, start, left_padding)
 
     def _keys(self, states: Tensor, start: int, left_padding: Tensor | None = None) -> Keys:
         sentences = states.size(0)
-        keys = self._split(self.key(states) if self.config.projections else states, sentences)
+        keys = self._split(self.key(states) if self.config.projections else states, sentences, self.kv_heads)
         values = keys
         if self.config.projections and not self.config.tie_keys_and_values:
-            values = self._split(self.value(states), sentences)
+            values = self._split(self.value(states), sentences, self.kv_heads)
         if self.relation is not None:
             keys = self.relation.rotate(keys, start, left_padding)
         return Keys(self.scorer.prepare(keys), values)
 
-    def _split(self, states: Tensor, sentences: int) -> Tensor:
+    def _split(self, states: Tensor, sentences: int, heads: int) -> Tensor:
         """Split states into heads: (rows, T, h·w) → (B, h, rows/B · T, w)."""
-        return states.reshape(sentences, -1, self.heads, states.size(-1) // self.heads).transpose(1, 2)
+        return states.reshape(sentences, -1, heads, states.size(-1) // heads).transpose(1, 2)
 
     def _fused(self, pairs: QueryKeyPairs) -> Tensor | None:
         """Return the result of the fused kernel, or None if the kernel is slower or does not support the settings."""
@@ -283,7 +321,14 @@ class SoftAttention(Attention):
             allowed = allowed if mask is None else allowed + mask.bias.to(queries.dtype)
         rate = self.dropout.rate if self.training else 0.0
         return functional.scaled_dot_product_attention(
-            self.scorer.fold(queries), keys, values, attn_mask=allowed, dropout_p=rate, is_causal=triangular, scale=1.0
+            self.scorer.fold(queries),
+            keys,
+            values,
+            attn_mask=allowed,
+            dropout_p=rate,
+            is_causal=triangular,
+            scale=1.0,
+            enable_gqa=self.kv_heads < self.heads,
         )
 
 

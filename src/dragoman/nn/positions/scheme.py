@@ -1,5 +1,6 @@
 """The interface of position schemes, which act on the embeddings or inside self-attention."""
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 from torch import Tensor, nn
@@ -61,6 +62,8 @@ class RelativePositions(nn.Module):
 
     acts_on_scores: bool = False
     acts_on_values: bool = False
+    shared: bool = False
+    """Whether all layers of an encoder or decoder use the same module."""
 
     def rotate(self, vectors: Tensor, start: int, left_padding: Tensor | None = None) -> Tensor:
         """Transform queries or keys (B, h, T, width) at positions start … start+T−1 before they are compared.
@@ -82,3 +85,12 @@ class RelativePositions(nn.Module):
         weights: (B, h, …, T, S). offsets: as in `score_bias`.
         """
         raise NotImplementedError
+
+
+def share_relative_positions(layers: Iterable[nn.Module]) -> None:
+    """Replace the terms of all layers by those of the first layer if the position scheme shares them."""
+    attentions = [getattr(layer, "self_attention", None) for layer in layers]
+    first = getattr(attentions[0], "relation", None)
+    if isinstance(first, RelativePositions) and first.shared:
+        for attention in attentions[1:]:
+            attention.relation = first  # type: ignore[union-attr]

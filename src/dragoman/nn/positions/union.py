@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from dragoman.nn.positions.alibi import AlibiConfig
+from dragoman.nn.positions.bucketed import BucketedConfig
 from dragoman.nn.positions.learned import LearnedConfig
 from dragoman.nn.positions.naive import FractionConfig, IndexConfig, OneHotConfig
 from dragoman.nn.positions.relative import RelativeConfig
@@ -25,6 +26,7 @@ PositionsConfig = Annotated[
     | RelativeConfig
     | RotaryConfig
     | AlibiConfig
+    | BucketedConfig
     | NoPositionsConfig
     | IndexConfig
     | OneHotConfig

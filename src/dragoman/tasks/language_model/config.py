@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field
 from dragoman.data.batches.plan import BatchConfig
 from dragoman.data.cleaning.config import TextCleaningConfig
 from dragoman.data.corpora.corpus import TextCorpora
-from dragoman.decode.sampling import SamplingConfig
+from dragoman.decode.sampling import GenerationConfig
 from dragoman.models.language_model import LanguageModelConfig
 from dragoman.tasks.corpora import TextCorporaConfig
 from dragoman.text.tokenizers import TextConfig
@@ -100,7 +100,7 @@ class LanguageModelRun(RunConfig):
     text: TextConfig = Field(TextConfig(), description="Subwords and the vocabulary.")
     model: LanguageModelConfig = Field(LanguageModelConfig(), description="Model architecture.")
     train: LanguageModelLoopConfig = Field(LanguageModelLoopConfig(), description="Training loop.")
-    search: SamplingConfig = Field(SamplingConfig(), description="Default generation settings of the trained model.")
+    search: GenerationConfig = Field(GenerationConfig(), description="Generation settings of the trained model.")
 
     def with_stored_choices(self, stored: Self) -> Self:
         """Return the settings, with an automatic preset and batch size copied from the stored run."""

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from dragoman.decode.sampling import SamplingConfig
+from dragoman.decode.sampling import GenerationConfig
 from dragoman.models.ngram import NgramConfig
 from dragoman.ngrams.kneser_ney import ModifiedKneserNeyConfig
 from dragoman.ngrams.smoothing import SmoothingConfig
@@ -50,4 +50,4 @@ class NgramRun(EstimatedRun):
     smoothing: SmoothingConfig = Field(
         ModifiedKneserNeyConfig(), description="Smoothing: probabilities of n-grams that are rare or do not occur."
     )
-    search: SamplingConfig = Field(SamplingConfig(), description="Default generation settings of the model.")
+    search: GenerationConfig = Field(GenerationConfig(), description="Default generation settings of the model.")

@@ -6,7 +6,7 @@ from typing import Annotated, Any, get_args
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
-from dragoman.base.errors import ModelError
+from dragoman.base.errors import ConfigError, ModelError
 from dragoman.text.normalization import Normalization
 from dragoman.text.symbols import SPECIAL_SYMBOLS, check_stored
 from dragoman.text.tokenizer import Tokenizer
@@ -14,8 +14,10 @@ from dragoman.text.vocabularies.bert import BertWordPieceConfig
 from dragoman.text.vocabularies.bpe import BPEConfig
 from dragoman.text.vocabularies.character import CharacterConfig
 from dragoman.text.vocabularies.foreign import recognise_vocabulary
+from dragoman.text.vocabularies.gpt2 import GPT2BPEConfig
 from dragoman.text.vocabularies.sentencepiece import SentencePieceConfig
 from dragoman.text.vocabularies.subword_nmt import SubwordNMTConfig
+from dragoman.text.vocabularies.t5 import T5UnigramConfig
 from dragoman.text.vocabularies.unigram import UnigramConfig
 from dragoman.text.vocabularies.vectors import VectorSequences
 from dragoman.text.vocabularies.whitespace import WhitespaceConfig
@@ -24,11 +26,13 @@ from dragoman.text.vocabularies.wordpiece import WordPieceConfig
 
 Kinds = (
     BPEConfig
+    | GPT2BPEConfig
     | SubwordNMTConfig
     | WordPieceConfig
     | BertWordPieceConfig
     | UnigramConfig
     | SentencePieceConfig
+    | T5UnigramConfig
     | WordConfig
     | WhitespaceConfig
     | CharacterConfig
@@ -76,11 +80,16 @@ def load_tokenizer(path: Path) -> Tokenizer:
             "Copy the model folder again from its origin, or update dragoman."
         )
     tags, normalization = document.pop("tags", []), document.pop("normalization", "none")
+    start = document.pop("start", [])
     if normalization not in get_args(Normalization):
         raise ModelError(f"The tokenizer {path} is damaged (normalization: {normalization!r}). Restore it from a copy.")
     try:
-        checked = _TAGS.validate_python(tags)
+        checked, start = _TAGS.validate_python(tags), _TAGS.validate_python(start)
     except ValidationError as error:
         reason = error.errors()[0]["msg"]
         raise ModelError(f"The tokenizer {path} is damaged (tags: {reason}). Restore it from a copy.") from error
-    return _TOKENIZERS[kind].read(document, path).with_tags(checked).with_normalization(normalization)
+    tokenizer = _TOKENIZERS[kind].read(document, path).with_tags(checked).with_normalization(normalization)
+    try:
+        return tokenizer.with_start(start)
+    except ConfigError as error:
+        raise ModelError(f"The tokenizer {path} is damaged (start: {error}). Restore it from a copy.") from error

@@ -188,13 +188,13 @@ class ConstraintCodec:
         )
 
     def _separate(self, written: str, rendering: Rendering) -> Alternative:
-        blank = self._target.added_space
+        blank = self._target.phrase_space
         before, after = " " if blank == "first" else "", " " if blank == "last" else ""
-        return self._alternative(self._target.encode(written), rendering._replace(before=before, after=after))
+        return self._alternative(self._target.encode_phrase(written), rendering._replace(before=before, after=after))
 
     def _attached(self, written: str, rendering: Rendering) -> Alternative:
         (ids,) = self._target.encode_continuation([written])
-        return self._alternative(ids, rendering._replace(after=" " if self._target.added_space == "last" else ""))
+        return self._alternative(ids, rendering._replace(after=" " if self._target.phrase_space == "last" else ""))
 
     def _alternative(self, ids: Sequence[int], rendering: Rendering) -> Alternative:
         written = tuple(ids) or (UNK,)

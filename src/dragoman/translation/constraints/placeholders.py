@@ -130,11 +130,11 @@ class PlaceholderWriter:
             return []
         costs = {}
         for number in map(str, range(2, _LARGEST + 1)):
-            ids = [tokenizer.encode(number) for tokenizer in (self._tokenizers.source, self._tokenizers.target)]
+            ids = [tokenizer.encode_phrase(number) for tokenizer in (self._tokenizers.source, self._tokenizers.target)]
             if not any(UNK in each for each in ids) and max(map(len, ids)) <= _PIECES:
                 costs[number] = max(map(len, ids))
         return sorted(costs, key=lambda number: (costs[number], int(number)))
 
     def _is_long(self, span: str) -> bool:
-        ids = self._tokenizers.target.encode(span)
+        ids = self._tokenizers.target.encode_phrase(span)
         return len(ids) > _PIECES or UNK in ids

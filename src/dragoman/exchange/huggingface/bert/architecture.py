@@ -4,29 +4,26 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
-from dragoman.base.errors import ConfigError, ModelError
+from dragoman.base.errors import ModelError
 from dragoman.base.log import warn
-from dragoman.base.settings.load import parse_settings
 from dragoman.exchange.huggingface.files import CONFIG
 from dragoman.exchange.huggingface.round_trip import check_same_settings
+from dragoman.exchange.huggingface.settings import (
+    ACTIVATION_NAMES,
+    ACTIVATIONS,
+    FolderSettings,
+    check_activation,
+    check_architecture,
+    parse_json_settings,
+    parse_section,
+)
 from dragoman.models.encoder_only import EncoderOnlyConfig
 from dragoman.models.families.transformer import TransformerEncoderConfig
 from dragoman.models.heads.masked_language_model import MaskedLanguageModelHeadConfig
 from dragoman.models.heads.tagging import TaggingHeadConfig
 from dragoman.models.heads.texts import ClassificationHeadConfig, RegressionHeadConfig
-
-ACTIVATIONS = {
-    "gelu": "gelu",
-    "gelu_python": "gelu",
-    "gelu_new": "gelu_tanh",
-    "gelu_pytorch_tanh": "gelu_tanh",
-    "relu": "relu",
-    "silu": "swish",
-    "swish": "swish",
-}
-"""Dragoman's activation names, by Hugging Face's names."""
 
 ARCHITECTURES = {
     "none": "BertModel",
@@ -57,15 +54,12 @@ _NOT_COMPARED = (
 Rate = Field(0.1, ge=0, lt=1)
 
 
-class BertSettings(BaseModel):
+class BertSettings(FolderSettings):
     """The keys of `config.json` that determine the computation, with Hugging Face's defaults. Other keys are ignored.
 
     The last keys must have their default values, because other values describe models that are not encoders.
     """
 
-    model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
-
-    architectures: list[str] | None = None
     vocab_size: int = Field(30522, ge=1)
     hidden_size: int = Field(768, ge=2)
     num_hidden_layers: int = Field(12, ge=1)
@@ -96,18 +90,9 @@ class BertSettings(BaseModel):
 
 def read_settings(content: Mapping[str, Any], path: Path) -> BertSettings:
     """Return the settings in the content of `config.json`. Raises ModelError for invalid or unsupported values."""
-    if content.get("quantization_config") is not None:
-        raise ModelError(f"{path}: quantised parameters are not supported: import the original model instead")
-    try:
-        settings = BertSettings.model_validate(dict(content))
-    except ValidationError as error:
-        problems = [f"{'.'.join(map(str, each['loc']))} is {each['input']!r}: {each['msg']}" for each in error.errors()]
-        raise ModelError(f"{path} is damaged or not supported:\n  " + "\n  ".join(problems)) from None
-    if settings.hidden_act not in ACTIVATIONS:
-        raise ModelError(f"{path}: unknown hidden_act {settings.hidden_act!r} (supported: {', '.join(ACTIVATIONS)})")
-    if settings.architecture not in (*ARCHITECTURES.values(), PRE_TRAINING):
-        known = ", ".join(dict.fromkeys((*ARCHITECTURES.values(), PRE_TRAINING)))
-        raise ModelError(f"{path}: models of the class {settings.architecture} are not supported (supported: {known})")
+    settings = parse_json_settings(content, BertSettings, path)
+    check_activation(settings.hidden_act, "hidden_act", path)
+    check_architecture(settings, (*dict.fromkeys(ARCHITECTURES.values()), PRE_TRAINING), path)
     return settings
 
 
@@ -165,10 +150,7 @@ def model_section(settings: BertSettings, pooler: bool, next_sentence: bool, pat
         "embedding_norm": norm,
         "head": _head_section(settings, pooler, next_sentence, path),
     }
-    try:
-        return parse_settings(section, EncoderOnlyConfig, f"as {path} describes it")
-    except ConfigError as error:
-        raise ModelError(f"{path} describes a model that cannot be built: {error}") from None
+    return parse_section(section, EncoderOnlyConfig, path)
 
 
 def _head_section(settings: BertSettings, pooler: bool, next_sentence: bool, path: Path) -> dict[str, Any]:
@@ -204,7 +186,6 @@ def config_json(model: EncoderOnlyConfig, size: int, padding: int) -> dict[str, 
         raise ModelError(f"BERT cannot express this model: model.encoder.kind is {encoder.kind}, not transformer")
     if head.kind not in ARCHITECTURES:
         raise ModelError(f"BERT cannot express this model: model.head.kind is {head.kind}")
-    names = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}
     norm = encoder.normalisation
     content: dict[str, Any] = {
         "architectures": [ARCHITECTURES[head.kind]],
@@ -214,7 +195,7 @@ def config_json(model: EncoderOnlyConfig, size: int, padding: int) -> dict[str, 
         "num_hidden_layers": encoder.layers,
         "num_attention_heads": encoder.heads,
         "intermediate_size": encoder.feedforward,
-        "hidden_act": names.get(encoder.activation, "gelu"),
+        "hidden_act": ACTIVATION_NAMES.get(encoder.activation, "gelu"),
         "hidden_dropout_prob": model.dropout.residual,
         "attention_probs_dropout_prob": model.dropout.attention,
         "max_position_embeddings": getattr(model.positions, "limit", None) or 512,

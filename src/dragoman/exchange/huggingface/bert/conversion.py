@@ -4,30 +4,29 @@ folder.
 Each of the other modules in this package converts one part of a model in both directions.
 """
 
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from dragoman.base.errors import ConfigError, ModelError
+from dragoman.base.errors import ModelError
 from dragoman.base.files import atomic_folder
 from dragoman.base.log import warn
-from dragoman.checkpoint.folder import CONFIG as OUR_CONFIG
-from dragoman.checkpoint.folder import PARAMETERS as OUR_PARAMETERS
-from dragoman.checkpoint.folder import read_config, validate
-from dragoman.checkpoint.meta import Meta
-from dragoman.checkpoint.tensors import load_tensors, model_parameters, read_shapes, save_tensors
+from dragoman.checkpoint.tensors import save_tensors
 from dragoman.exchange.huggingface.bert.architecture import config_json, model_section, read_settings
 from dragoman.exchange.huggingface.bert.vocabulary import bert_order, read_vocabulary, write_vocabulary
 from dragoman.exchange.huggingface.bert.weights import NEXT_SENTENCE, POOLER, PREFIX, current_name, weight_table
 from dragoman.exchange.huggingface.files import CONFIG, PARAMETERS, ImportedModel, read_tensors, write_json
-from dragoman.models.assembly import without_storage
+from dragoman.exchange.huggingface.model_folder import (
+    dtype_name,
+    expected_parameters,
+    load_parameters,
+    origin_meta,
+    read_model,
+)
 from dragoman.models.encoder_only import EncoderOnlyConfig
 from dragoman.models.heads.texts import RegressionHeadConfig
-from dragoman.models.kinds import parse_model
 from dragoman.text.tokenizers import TextConfig, Tokenizers
 from dragoman.text.vocabularies.bert import BertTokenizer
 
@@ -48,16 +47,14 @@ def read_bert(folder: Path, config: Mapping[str, Any], allow_pickle: bool) -> Im
     model = model_section(settings, POOLER in names, {POOLER, NEXT_SENTENCE} <= names, folder / CONFIG)
     table = weight_table(model, bert_order(tokenizer), tokenizer.size)
     tokenizers = Tokenizers(tokenizer, tokenizer)
-    parameters = table.to_ours(tensors, _expected(model, tokenizers), path)
+    parameters = table.to_ours(tensors, expected_parameters(model, tokenizers), path)
     if unused := table.unused_names(tensors):
         more = f" and {len(unused) - _MAX_LISTED} more" if len(unused) > _MAX_LISTED else ""
         warn(
             f"{path}: a {settings.architecture} does not use the tensors {', '.join(unused[:_MAX_LISTED])}{more}, so "
             "they are not imported"
         )
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    meta = Meta(step=0, origin=f"{settings.architecture} from {folder.resolve().name}, {path.name} SHA-256 {digest}")
+    meta = origin_meta(settings.architecture, folder, path)
     return ImportedModel({"model": model, "text": TextConfig(subword=subword)}, tokenizers, parameters, meta)
 
 
@@ -66,10 +63,7 @@ def write_bert(folder: Path, out: Path) -> None:
 
     Raises ModelError with the settings that BERT does not support, in which case nothing is written.
     """
-    try:
-        model = parse_model(read_config(folder)["model"], f"in the `model` section of {folder / OUR_CONFIG}")
-    except ConfigError as error:
-        raise ModelError(f"{folder} cannot be loaded: {error}") from None
+    model = read_model(folder)
     assert isinstance(model, EncoderOnlyConfig)
     tokenizers = Tokenizers.load(folder)
     tokenizer = tokenizers.source
@@ -80,24 +74,15 @@ def write_bert(folder: Path, out: Path) -> None:
         )
     order = bert_order(tokenizer)
     content = config_json(model, len(order), order.index(0))
-    expected = _expected(model, tokenizers)
-    validate(expected, read_shapes(folder / OUR_PARAMETERS)[0], folder / OUR_PARAMETERS, tokenizers.sizes)
-    ours, _ = load_tensors(folder / OUR_PARAMETERS)
+    ours = load_parameters(folder, model, tokenizers)
     tensors = weight_table(model, order, tokenizer.size).to_theirs(_fold_scale(ours, model))
     if model.head.kind == "none":  # Hugging Face's class without a head names its tensors without the prefix
         tensors = {name.removeprefix(PREFIX): tensor for name, tensor in tensors.items()}
-    types = {tensor.dtype for tensor in tensors.values()}
-    content["dtype"] = str(next(iter(types)) if len(types) == 1 else torch.float32).removeprefix("torch.")
+    content["dtype"] = dtype_name(tensors)
     with atomic_folder(out) as staged:
         write_json(staged / CONFIG, content)
         write_vocabulary(staged, tokenizer, content["max_position_embeddings"])
         save_tensors(staged / PARAMETERS, tensors, {"format": "pt"})
-
-
-def _expected(model: EncoderOnlyConfig, tokenizers: Tokenizers) -> dict[str, Tensor]:
-    """Return the parameters of a model without storage."""
-    with without_storage():
-        return model_parameters(model.build_for(tokenizers.sizes))
 
 
 def _fold_scale(parameters: Mapping[str, Tensor], model: EncoderOnlyConfig) -> dict[str, Tensor]:

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
-from dragoman.base.errors import ConfigError, ModelError
+from dragoman.base.errors import ModelError
 from dragoman.base.log import info, warn
-from dragoman.base.settings.load import parse_settings
 from dragoman.exchange.huggingface.files import CONFIG
 from dragoman.exchange.huggingface.round_trip import check_same_settings
+from dragoman.exchange.huggingface.settings import FolderSettings, parse_json_settings, parse_section
 from dragoman.models.families.transformer import TransformerDecoderConfig, TransformerEncoderConfig
 from dragoman.models.seq2seq import ModelConfig
 
@@ -27,14 +27,12 @@ Count = Field(ge=1)
 Rate = Field(0.0, ge=0, lt=1)
 
 
-class MarianSettings(BaseModel):
+class MarianSettings(FolderSettings):
     """The keys of `config.json` that determine the computation, with Hugging Face's defaults. Other keys are ignored.
 
     The last four keys must have their default values. Other values describe Marian models that Hugging Face's class
     cannot compute, although it has the keys.
     """
-
-    model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
 
     vocab_size: int = Count
     decoder_vocab_size: int | None = None
@@ -71,13 +69,7 @@ class MarianSettings(BaseModel):
 
 def read_settings(content: Mapping[str, Any], path: Path) -> MarianSettings:
     """Return the settings in the content of `config.json`. Raises ModelError for invalid or unsupported values."""
-    if content.get("quantization_config") is not None:
-        raise ModelError(f"{path}: quantised parameters are not supported: import the original model instead")
-    try:
-        settings = MarianSettings.model_validate(dict(content))
-    except ValidationError as error:
-        problems = [f"{'.'.join(map(str, each['loc']))} is {each['input']!r}: {each['msg']}" for each in error.errors()]
-        raise ModelError(f"{path} is damaged or not supported:\n  " + "\n  ".join(problems)) from None
+    settings = parse_json_settings(content, MarianSettings, path)
     if settings.activation_function not in ACTIVATIONS:
         known = ", ".join(ACTIVATIONS)
         raise ModelError(f"{path}: unknown activation_function {settings.activation_function!r} (supported: {known})")
@@ -115,10 +107,7 @@ def model_section(settings: MarianSettings, tie_embeddings: bool, projection_bia
         "projection_bias": projection_bias,
         "scale_embeddings": settings.scale_embedding,
     }
-    try:
-        return parse_settings(section, ModelConfig, f"as {path} describes it")
-    except ConfigError as error:
-        raise ModelError(f"{path} describes a model that cannot be built: {error}") from None
+    return parse_section(section, ModelConfig, path)
 
 
 def config_json(model: ModelConfig, sizes: tuple[int, int]) -> dict[str, Any]:

@@ -10,14 +10,11 @@ from typing import Any
 
 import torch
 
-from dragoman.base.errors import ConfigError, ModelError
+from dragoman.base.errors import ModelError
 from dragoman.base.files import atomic_folder
-from dragoman.base.settings.load import parse_settings
-from dragoman.checkpoint.folder import CONFIG as OUR_CONFIG
-from dragoman.checkpoint.folder import PARAMETERS as OUR_PARAMETERS
-from dragoman.checkpoint.folder import check_serves, read_config, read_meta, validate
+from dragoman.checkpoint.folder import check_serves, read_meta
 from dragoman.checkpoint.meta import Meta
-from dragoman.checkpoint.tensors import load_tensors, model_parameters, read_shapes, save_tensors
+from dragoman.checkpoint.tensors import save_tensors
 from dragoman.decode.search import SearchConfig
 from dragoman.exchange.huggingface.files import (
     CONFIG,
@@ -29,8 +26,8 @@ from dragoman.exchange.huggingface.files import (
     read_tensors,
     write_json,
 )
+from dragoman.exchange.huggingface.generation import generation_json, search_section
 from dragoman.exchange.huggingface.marian.architecture import config_json, model_section, read_settings
-from dragoman.exchange.huggingface.marian.generation import generation_json, search_section
 from dragoman.exchange.huggingface.marian.parameters import MarianParameters, from_marian, needs_bias, to_marian
 from dragoman.exchange.huggingface.marian.vocabulary import (
     SOURCE_MODEL,
@@ -42,8 +39,7 @@ from dragoman.exchange.huggingface.marian.vocabulary import (
     symbols,
     tokenizer_json,
 )
-from dragoman.models.assembly import without_storage
-from dragoman.models.kinds import parse_model
+from dragoman.exchange.huggingface.model_folder import dtype_name, load_parameters, read_model, read_search
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.text.symbols import BOS, EOS, PAD, tag_languages
 from dragoman.text.tokenizers import TextConfig, Tokenizers
@@ -85,14 +81,7 @@ def write_marian(folder: Path, out: Path) -> None:
     """
     meta = read_meta(folder)
     check_serves(folder, "export")
-    settings = read_config(folder)
-    try:
-        model = parse_model(settings["model"], f"in the `model` section of {folder / OUR_CONFIG}")
-        search = parse_settings(
-            settings.get("search") or {}, SearchConfig, f"in the `search` section of {folder / OUR_CONFIG}"
-        )
-    except ConfigError as error:
-        raise ModelError(f"{folder} cannot be loaded: {error}") from None
+    model, search = read_model(folder), read_search(folder, SearchConfig)
     assert isinstance(model, ModelConfig)
     tokenizers = Tokenizers.load(folder)
     source, target = tokenizers.source, tokenizers.target
@@ -103,14 +92,10 @@ def write_marian(folder: Path, out: Path) -> None:
         )
     content = config_json(model, (len(ids_in_marian_order(source)), len(ids_in_marian_order(target))))
     ids = _special_ids(target)
-    with without_storage():
-        expected = model_parameters(model.build_for(tokenizers.sizes))
-    validate(expected, read_shapes(folder / OUR_PARAMETERS)[0], folder / OUR_PARAMETERS, tokenizers.sizes)
-    our_parameters, _ = load_tensors(folder / OUR_PARAMETERS)
+    our_parameters = load_parameters(folder, model, tokenizers)
     with torch.no_grad():
         marian_parameters = to_marian(our_parameters, model, tokenizers)
-    types = {tensor.dtype for tensor in marian_parameters.values()}
-    content |= {**ids, "dtype": str(next(iter(types)) if len(types) == 1 else torch.float32).removeprefix("torch.")}
+    content |= {**ids, "dtype": dtype_name(marian_parameters)}
     generation = generation_json(search, content["max_position_embeddings"], ids_in_marian_order(target))
     with atomic_folder(out) as staged:
         write_json(staged / CONFIG, content)

@@ -12,12 +12,10 @@ from dragoman.exchange.huggingface.marian.architecture import MarianSettings
 from dragoman.exchange.huggingface.marian.vocabulary import ids_in_marian_order
 from dragoman.models.families.transformer import TransformerDecoderConfig, TransformerEncoderConfig
 from dragoman.models.seq2seq import ModelConfig
+from dragoman.nn.embedding import IMPOSSIBLE_BIAS
 from dragoman.nn.positions.sinusoidal import sinusoids
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.vocabularies.sentencepiece import SentencePieceTokenizer
-
-IMPOSSIBLE_BIAS = -1000.0
-"""Bias of a vocabulary entry that Marian does not have. Its probability is 0, since exp(−1000) is 0 in float32."""
 
 SHARED, ENCODER, DECODER = (
     "model.shared.weight",

@@ -143,6 +143,8 @@ def unsupported(model: object) -> str | None:
 
 def _attention_unsupported(attention: SoftAttention) -> str | None:
     config, relation = attention.config, attention.relation
+    if attention.kv_heads < attention.heads:
+        return "its decoder's heads share keys and values (kv_heads)"
     if not attention.scorer.is_dot_product:
         return f"its decoder's attention has the scorer {config.scorer.kind}"
     if config.normaliser != "softmax" or not config.projections:

@@ -235,7 +235,7 @@ class Slots:
             states = layer.around_self_attention(states, partial(over_output, positions=positions))
             states = layer.around_cross_attention(states, partial(over_source, mask=mask, active=active))
             states = layer.around_feedforward(states, layer.feedforward)
-        return _logits(decoder.norm(states)[:, -1], decoder.projection.weight, decoder.projection.bias)
+        return _logits(decoder.output_states(states)[:, -1], decoder.projection.weight, decoder.projection.bias)
 
     def _restrict(self, logits: Tensor) -> None:
         """Set the logits of forbidden tokens, and of EOS before the minimum length, to −∞."""

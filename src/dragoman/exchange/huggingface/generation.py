@@ -1,6 +1,6 @@
 """Converts generation settings between `generation_config.json` and dragoman's `search` section."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,9 @@ from dragoman.base.log import info, warn
 from dragoman.base.settings.load import parse_settings
 from dragoman.decode.output import OutputConfig
 from dragoman.decode.rules.length_penalty import GNMTPenalty, MeanLogProbability
+from dragoman.decode.sampling import GenerationConfig
 from dragoman.decode.search import SearchConfig
+from dragoman.exchange.huggingface.settings import C
 from dragoman.text.symbols import BOS, PAD, UNK
 from dragoman.text.unknown_words import ForbidUnknownConfig
 
@@ -20,7 +22,6 @@ _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "repetition_penalty": (1, 1.0),
     "encoder_repetition_penalty": (1, 1.0),
     "encoder_no_repeat_ngram_size": (0,),
-    "forced_bos_token_id": (),
     "sequence_bias": (),
     "begin_suppress_tokens": (),
     "exponential_decay_length_penalty": (),
@@ -29,12 +30,27 @@ _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
 """Hugging Face settings without a counterpart in dragoman, with their neutral values. Null is always neutral."""
 
 
-def search_section(content: Mapping[str, Any], path: Path, limit: int, our_ids: Sequence[int]) -> SearchConfig:
+_NEUTRAL_SAMPLING: Mapping[str, tuple[Any, ...]] = {
+    **{name: values for name, values in _NEUTRAL.items() if name != "do_sample"},
+    "num_beams": (1,),
+    "typical_p": (1, 1.0),
+    "epsilon_cutoff": (0, 0.0),
+    "eta_cutoff": (0, 0.0),
+    "min_p": (),
+}
+_DEFAULT_TOP_K = 50
+"""Hugging Face's default of top_k."""
+
+
+def search_section(
+    content: Mapping[str, Any], path: Path, limit: int, our_ids: Sequence[int], start: int | None = None
+) -> SearchConfig:
     """Return dragoman's search settings.
 
-    limit: the model's number of positions. our_ids: dragoman's id for each Marian id. The maximum output length
-    defaults to the number of positions, since Hugging Face's default of 20 tokens is too short for translation. Raises
-    ModelError for invalid values.
+    limit: the model's number of positions. our_ids: dragoman's id for each id of Hugging Face. start: Hugging Face's id
+    of the symbol that precedes every text; None if there is none. The maximum output length defaults to the number of
+    positions, since Hugging Face's default of 20 tokens is too short for translation. Raises ModelError for invalid
+    values.
     """
     settings: dict[str, Any] = {"beam": _count(content, "num_beams", path, 1)}
     exponent = content.get("length_penalty")
@@ -45,20 +61,77 @@ def search_section(content: Mapping[str, Any], path: Path, limit: int, our_ids: 
     settings |= {"length_factor": 0.0, "length_margin": max(1, min(length_with_start, limit) - 1)}
     settings["minimum_length"] = max(0, _count(content, "min_length", path, 0) - 1)
     settings["no_repeat_ngram"] = _count(content, "no_repeat_ngram_size", path, 0)
+    settings["forbid"] = [*OutputConfig().forbid, *_forbidden(content, path, our_ids)]
+    forced = content.get("forced_bos_token_id")
+    if forced not in (None, start):
+        raise ModelError(f"{path}: forced_bos_token_id is {forced}, but texts do not start with this token")
+    settings["force_start"] = start is None or forced is not None
+    settings["unknown"] = {"kind": "forbid"}  # as in Marian itself, and supported by every engine
+    _warn_of_others(content, path, _NEUTRAL)
+    return _parse(settings, SearchConfig, path)
+
+
+def sampling_section(content: Mapping[str, Any], path: Path, our_ids: Sequence[int]) -> GenerationConfig:
+    """Return the generation settings of a language model.
+
+    our_ids: dragoman's id for each id of Hugging Face. The settings of sampling are used only with `do_sample`. Without
+    it, Hugging Face always takes the most probable token, and dragoman's defaults apply. Raises ModelError for invalid
+    values.
+    """
+    settings: dict[str, Any] = {
+        "minimum_length": _count(content, "min_new_tokens", path, 0),
+        "no_repeat_ngram": _count(content, "no_repeat_ngram_size", path, 0),
+        "forbid": [*OutputConfig().forbid, *_forbidden(content, path, our_ids)],
+    }
+    if longest := _count(content, "max_new_tokens", path, 0):
+        settings["maximum_length"] = longest
+    if content.get("do_sample") is True:
+        settings |= {name: content[name] for name in ("temperature", "top_p") if content.get(name) is not None}
+        settings["top_k"] = _count(content, "top_k", path, _DEFAULT_TOP_K) or None
+    _warn_of_others(content, path, _NEUTRAL_SAMPLING)
+    return _parse(settings, GenerationConfig, path)
+
+
+def sampling_json(search: GenerationConfig, our_ids: Sequence[int]) -> dict[str, Any]:
+    """Return the content of `generation_config.json` for a language model, without the ids of special symbols.
+
+    our_ids: dragoman's id for each id of Hugging Face.
+    """
+    forbidden = {*search.forbid} - {PAD, BOS, UNK}
+    return {
+        "do_sample": True,
+        "temperature": search.temperature,
+        "top_k": search.top_k or 0,
+        **({"top_p": search.top_p} if search.top_p is not None else {}),
+        **({"max_new_tokens": search.maximum_length} if search.maximum_length is not None else {}),
+        **({"min_new_tokens": search.minimum_length} if search.minimum_length else {}),
+        **({"no_repeat_ngram_size": search.no_repeat_ngram} if search.no_repeat_ngram else {}),
+        **_forbidden_json(forbidden, our_ids),
+    }
+
+
+def _forbidden(content: Mapping[str, Any], path: Path, our_ids: Sequence[int]) -> list[int]:
+    """Return the ordinary tokens that are never generated, as dragoman's ids."""
     suppressed = _suppressed(content, path)
     if outside := [token for token in suppressed if not 0 <= token < len(our_ids)]:
         raise ModelError(f"{path} forbids the token {outside[0]}, which is not in the vocabulary")
-    settings["forbid"] = [*OutputConfig().forbid, *sorted({our_ids[token] for token in suppressed} - {PAD, BOS, UNK})]
-    settings["unknown"] = {"kind": "forbid"}  # as in Marian itself, and supported by every engine
+    return sorted({our_ids[token] for token in suppressed} - {PAD, BOS, UNK})
+
+
+def _warn_of_others(content: Mapping[str, Any], path: Path, neutral: Mapping[str, tuple[Any, ...]]) -> None:
+    """Warn of settings without a counterpart. neutral: their values that have no effect."""
     others = [
         f"{name} {content[name]}"
-        for name, neutral in _NEUTRAL.items()
-        if content.get(name) is not None and content[name] not in neutral
+        for name, values in neutral.items()
+        if content.get(name) is not None and content[name] not in values
     ]
     if others:
         warn(f"{path}: these settings are not supported and are ignored: {', '.join(others)}")
+
+
+def _parse(settings: Mapping[str, Any], config: type[C], path: Path) -> C:
     try:
-        return parse_settings(settings, SearchConfig, f"as {path} describes it")
+        return parse_settings(settings, config, f"as {path} describes it")
     except ConfigError as error:
         raise ModelError(str(error)) from None
 
@@ -85,10 +158,12 @@ def _count(content: Mapping[str, Any], name: str, path: Path, default: int) -> i
     return default if value is None else int(value)
 
 
-def generation_json(search: SearchConfig, limit: int, our_ids: Sequence[int]) -> dict[str, Any]:
+def generation_json(
+    search: SearchConfig, limit: int, our_ids: Sequence[int], start: int | None = None
+) -> dict[str, Any]:
     """Return the content of `generation_config.json` without the ids of special symbols.
 
-    limit: the model's number of positions. our_ids: dragoman's id for each Marian id.
+    limit, our_ids, start: as in `search_section`.
     """
     if isinstance(search.length_penalty, GNMTPenalty) and search.length_penalty.alpha:
         info(
@@ -111,5 +186,11 @@ def generation_json(search: SearchConfig, limit: int, our_ids: Sequence[int]) ->
         "max_length": longest,
         **({"min_length": search.minimum_length + 1} if search.minimum_length else {}),
         **({"no_repeat_ngram_size": search.no_repeat_ngram} if search.no_repeat_ngram else {}),
-        "bad_words_ids": [[marian_id] for marian_id, number in enumerate(our_ids) if number in forbidden],
+        **({"forced_bos_token_id": start} if search.force_start and start is not None else {}),
+        **_forbidden_json(forbidden, our_ids),
     }
+
+
+def _forbidden_json(forbidden: Collection[int], our_ids: Sequence[int]) -> dict[str, Any]:
+    tokens = [[theirs] for theirs, number in enumerate(our_ids) if number in forbidden]
+    return {"bad_words_ids": tokens} if tokens else {}

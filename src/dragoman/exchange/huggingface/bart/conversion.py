@@ -1,0 +1,133 @@
+"""Converts BART models from a Hugging Face folder to an `ImportedModel`, and from a model folder to a Hugging Face
+folder.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers.processors import RobertaProcessing
+
+from dragoman.base.errors import ModelError
+from dragoman.base.files import atomic_folder
+from dragoman.checkpoint.tensors import save_tensors
+from dragoman.decode.search import SearchConfig
+from dragoman.exchange.huggingface.bart.architecture import ARCHITECTURES, config_json, model_section, read_settings
+from dragoman.exchange.huggingface.bart.weights import BIAS, weight_table
+from dragoman.exchange.huggingface.byte_level import (
+    ROLES,
+    byte_level_order,
+    byte_level_symbols,
+    read_byte_level,
+    write_byte_level,
+)
+from dragoman.exchange.huggingface.files import (
+    CONFIG,
+    GENERATION,
+    PARAMETERS,
+    ImportedModel,
+    read_json,
+    read_tensors,
+    write_json,
+)
+from dragoman.exchange.huggingface.generation import generation_json, search_section
+from dragoman.exchange.huggingface.model_folder import (
+    dtype_name,
+    expected_parameters,
+    load_parameters,
+    origin_meta,
+    read_model,
+    read_search,
+)
+from dragoman.models.seq2seq import ModelConfig
+from dragoman.text.symbols import EOS, PAD, UNK
+from dragoman.text.tokenizers import TextConfig, Tokenizers
+from dragoman.text.vocabularies.gpt2 import GPT2BPEConfig, GPT2Tokenizer
+
+_DEFAULTS = ("<pad>", "<s>", "</s>", "<unk>")
+"""BART's symbols of `ROLES`."""
+
+_START = "begin"
+"""The tag of the symbol that precedes every text."""
+
+
+def read_bart(folder: Path, config: Mapping[str, Any], allow_pickle: bool) -> ImportedModel:
+    """Convert a Hugging Face folder of a BART model to a model with the same logits.
+
+    config: the content of the folder's `config.json`. Raises ModelError for a folder that is damaged or has unsupported
+    features.
+    """
+    settings = read_settings(config, folder / CONFIG)
+    vocabulary = read_byte_level(folder)
+    named = zip(ROLES, _DEFAULTS, strict=True)
+    pad, start, end, unknown = (vocabulary.roles.get(role, default) for role, default in named)
+    for name, symbol in (("pad_token_id", pad), ("bos_token_id", start), ("eos_token_id", end)):
+        if vocabulary.ids.get(symbol) != getattr(settings, name):
+            raise ModelError(
+                f"{folder}: {symbol} has the id {vocabulary.ids.get(symbol)}, but {name} in {CONFIG} is "
+                f"{getattr(settings, name)}: the files are from different models"
+            )
+    special = (pad, None, end, unknown if unknown in vocabulary.ids else None)
+    tokenizer = vocabulary.tokenizer(special, settings.vocab_size, folder, {start: _START}).with_start([_START])
+    path, tensors = read_tensors(folder, allow_pickle)
+    bias = tensors.pop(BIAS, torch.zeros(1, settings.vocab_size))
+    missing = [number for number, symbol in enumerate(special) if symbol is None]
+    model = model_section(settings, bool(bias.any()), missing, folder / CONFIG)
+    if model.projection_bias:
+        tensors[BIAS] = bias.flatten()
+    order = byte_level_order(tokenizer)
+    tokenizers = Tokenizers(tokenizer, tokenizer)
+    table = weight_table(model, order, tokenizer.size)
+    parameters = table.to_ours(tensors, expected_parameters(model, tokenizers), path)
+    generation = read_json(folder / GENERATION, optional=True)
+    origin = folder / (GENERATION if generation else CONFIG)
+    search = search_section(
+        generation or config, origin, settings.max_position_embeddings, order, settings.bos_token_id
+    )
+    text = TextConfig(subword=GPT2BPEConfig(), normalization=tokenizer.normalization)
+    meta = origin_meta(settings.architecture or ARCHITECTURES[0], folder, path)
+    return ImportedModel({"model": model, "text": text, "search": search}, tokenizers, parameters, meta)
+
+
+def write_bart(folder: Path, out: Path) -> None:
+    """Convert a model folder to the Hugging Face folder `out`. Parameters keep their dtype.
+
+    Raises ModelError with the settings that BART does not support, in which case nothing is written.
+    """
+    model, tokenizers = read_model(folder), Tokenizers.load(folder)
+    assert isinstance(model, ModelConfig)
+    tokenizer = tokenizers.target
+    if not (isinstance(tokenizer, GPT2Tokenizer) and tokenizers.has_single_tokenizer and tokenizer.start):
+        raise ModelError(
+            f"{folder} has a {tokenizer.kind} vocabulary, but BART requires one of the kind gpt2 for both languages, "
+            "with a symbol that precedes every text. Only imported models can be exported"
+        )
+    order, symbols = byte_level_order(tokenizer), byte_level_symbols(tokenizer)
+    content = config_json(model, len(order), [number for number in range(len(ROLES)) if number not in order])
+    search = read_search(folder, SearchConfig)
+    tensors = weight_table(model, order, tokenizer.size).to_theirs(load_parameters(folder, model, tokenizers))
+    kind = next(iter(tensors.values())).dtype
+    tensors[BIAS] = tensors.get(BIAS, torch.zeros(len(order), dtype=kind))[None]
+    start, end = order.index(tokenizer.start_ids[0]), order.index(EOS)
+    ids = {
+        "pad_token_id": order.index(PAD),
+        "bos_token_id": start,
+        "eos_token_id": end,
+        "decoder_start_token_id": end,
+    }
+    content |= {**ids, "dtype": dtype_name(tensors)}
+    roles = {role: symbols[ids[f"{role}_id"]] for role in ROLES[:3]}
+    roles |= {"cls_token": symbols[start], "sep_token": symbols[end]}
+    if UNK in order:
+        roles["unk_token"] = symbols[order.index(UNK)]
+    if "<mask>" in symbols:
+        roles["mask_token"] = "<mask>"
+    about = {"tokenizer_class": "BartTokenizer", "model_max_length": content["max_position_embeddings"], **roles}
+    generation = generation_json(search, content["max_position_embeddings"], order, start)
+    processor = RobertaProcessing((symbols[end], end), (symbols[start], start), True, False)
+    with atomic_folder(out) as staged:
+        write_json(staged / CONFIG, content)
+        write_json(staged / GENERATION, {**generation, **ids, "forced_eos_token_id": end})
+        write_byte_level(staged, tokenizer, about, processor)
+        save_tensors(staged / PARAMETERS, tensors, {"format": "pt"})

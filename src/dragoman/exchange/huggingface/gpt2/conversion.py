@@ -1,0 +1,145 @@
+"""Converts GPT-2 models from a Hugging Face folder to an `ImportedModel`, and from a model folder to a Hugging Face
+folder.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dragoman.base.errors import ModelError
+from dragoman.base.files import atomic_folder
+from dragoman.checkpoint.tensors import save_tensors
+from dragoman.decode.sampling import GenerationConfig
+from dragoman.exchange.huggingface.byte_level import (
+    LIBRARY,
+    ROLES,
+    ByteLevelVocabulary,
+    byte_level_order,
+    byte_level_symbols,
+    read_byte_level,
+    write_byte_level,
+)
+from dragoman.exchange.huggingface.files import (
+    CONFIG,
+    GENERATION,
+    PARAMETERS,
+    TOKENIZER,
+    ImportedModel,
+    read_json,
+    read_tensors,
+    write_json,
+)
+from dragoman.exchange.huggingface.generation import sampling_json, sampling_section
+from dragoman.exchange.huggingface.gpt2.architecture import ARCHITECTURES, config_json, model_section, read_settings
+from dragoman.exchange.huggingface.gpt2.weights import TOKENS, weight_table
+from dragoman.exchange.huggingface.model_folder import (
+    dtype_name,
+    expected_parameters,
+    load_parameters,
+    origin_meta,
+    read_model,
+    read_search,
+)
+from dragoman.models.language_model import LanguageModelConfig
+from dragoman.text.symbols import BOS, EOS, PAD, SPECIAL_SYMBOLS, UNK
+from dragoman.text.tokenizers import TextConfig, Tokenizers
+from dragoman.text.vocabularies.gpt2 import GPT2BPEConfig, GPT2Tokenizer
+
+_DEFAULT_END = "<|endoftext|>"
+
+
+def read_gpt2(folder: Path, config: Mapping[str, Any], allow_pickle: bool) -> ImportedModel:
+    """Convert a Hugging Face folder of a GPT-2 model to a model with the same logits.
+
+    config: the content of the folder's `config.json`. Raises ModelError for a folder that is damaged or has unsupported
+    features.
+    """
+    settings = read_settings(config, folder / CONFIG)
+    vocabulary = read_byte_level(folder)
+    special = _special(vocabulary, folder)
+    for name, symbol in (("eos_token_id", special[EOS]), ("bos_token_id", special[BOS] or special[EOS])):
+        number = getattr(settings, name)
+        if symbol is not None and number not in (None, vocabulary.ids[symbol]):
+            raise ModelError(
+                f"{folder}: {symbol} has the id {vocabulary.ids[symbol]}, but {name} in {CONFIG} is {number}: the "
+                "files are from different models"
+            )
+    tokenizer = vocabulary.tokenizer(special, settings.vocab_size, folder)
+    missing = [number for number, symbol in enumerate(special) if symbol is None]
+    path, tensors = read_tensors(folder, allow_pickle)
+    model = model_section(settings, special[BOS] is None, missing, folder / CONFIG)
+    order = byte_level_order(tokenizer)
+    tokenizers = Tokenizers(tokenizer, tokenizer)
+    table = weight_table(model, order, tokenizer.size)
+    parameters = table.to_ours(tensors, expected_parameters(model, tokenizers), path)
+    if special[BOS] is None:  # for models that start from this one and have another start symbol
+        parameters[TOKENS][BOS] = parameters[TOKENS][EOS]
+    generation = read_json(folder / GENERATION, optional=True)
+    origin = folder / (GENERATION if generation else CONFIG)
+    search = sampling_section(generation or config, origin, order).model_copy(
+        update={"prompt_start": _starts_prompts(folder)}
+    )
+    text = TextConfig(subword=GPT2BPEConfig(), normalization=tokenizer.normalization)
+    meta = origin_meta(settings.architecture or ARCHITECTURES[0], folder, path)
+    return ImportedModel({"model": model, "text": text, "search": search}, tokenizers, parameters, meta)
+
+
+def _special(vocabulary: ByteLevelVocabulary, folder: Path) -> list[str | None]:
+    """Return the symbols of padding, beginning, end and unknown words; None for those that GPT-2 does not have.
+
+    A symbol with several roles ends texts. Raises ModelError without an end symbol.
+    """
+    roles = [vocabulary.roles.get(role) for role in ROLES]
+    end = roles[EOS] or _DEFAULT_END
+    if end not in vocabulary.special:
+        raise ModelError(f"{folder}: the vocabulary has no special symbol {end!r}, which ends texts")
+    special = [None if role in (None, end) or role not in vocabulary.special else role for role in roles]
+    special[EOS] = end
+    if special[UNK] in (special[PAD], special[BOS]):
+        special[UNK] = None
+    if special[PAD] is not None and special[PAD] == special[BOS]:
+        special[PAD] = None
+    return special
+
+
+def _starts_prompts(folder: Path) -> bool:
+    """Return whether Hugging Face's tokenizer adds the beginning of a text to each prompt."""
+    processor = read_json(folder / LIBRARY, optional=True).get("post_processor") or {}
+    single = processor.get("single") or []
+    adds = processor.get("type") == "TemplateProcessing" and any("SpecialToken" in each for each in single)
+    return adds or read_json(folder / TOKENIZER, optional=True).get("add_bos_token") is True
+
+
+def write_gpt2(folder: Path, out: Path) -> None:
+    """Convert a model folder to the Hugging Face folder `out`. Parameters keep their dtype.
+
+    Raises ModelError with the settings that GPT-2 does not support, in which case nothing is written.
+    """
+    model = read_model(folder)
+    assert isinstance(model, LanguageModelConfig)
+    tokenizers = Tokenizers.load(folder)
+    tokenizer = tokenizers.target
+    if not isinstance(tokenizer, GPT2Tokenizer):
+        raise ModelError(
+            f"{folder} has a {tokenizer.kind} vocabulary, but GPT-2 requires one of the kind gpt2. Only imported "
+            "models and models trained with text.subword.kind=gpt2 can be exported"
+        )
+    order, symbols = byte_level_order(tokenizer), byte_level_symbols(tokenizer)
+    missing = [number for number in range(len(SPECIAL_SYMBOLS)) if number not in order]
+    content = config_json(model, len(order), missing)
+    search = read_search(folder, GenerationConfig)
+    ours = load_parameters(folder, model, tokenizers)
+    tensors = weight_table(model, order, tokenizer.size).to_theirs(ours)
+    end = order.index(EOS)
+    begin = order.index(BOS) if model.start_symbol == "bos" else end
+    ids = {"bos_token_id": begin, "eos_token_id": end, **({"pad_token_id": order.index(PAD)} if PAD in order else {})}
+    content |= {**ids, "dtype": dtype_name(tensors)}
+    roles = {role: symbols[order.index(number)] for number, role in enumerate(ROLES) if number in order}
+    about = {"tokenizer_class": "GPT2Tokenizer", "model_max_length": content["n_positions"], **roles}
+    about |= {"bos_token": symbols[begin], "add_bos_token": search.prompt_start}
+    about.setdefault("unk_token", symbols[end])
+    with atomic_folder(out) as staged:
+        write_json(staged / CONFIG, content)
+        write_json(staged / GENERATION, {**sampling_json(search, order), **ids})
+        write_byte_level(staged, tokenizer, about)
+        save_tensors(staged / PARAMETERS, tensors, {"format": "pt"})

@@ -1,0 +1,92 @@
+"""Converts T5 models from a Hugging Face folder to an `ImportedModel`, and from a model folder to a Hugging Face
+folder.
+
+Each of the other modules in this package converts one part of a model in both directions.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dragoman.base.errors import ModelError
+from dragoman.base.files import atomic_folder
+from dragoman.base.log import warn
+from dragoman.checkpoint.tensors import save_tensors
+from dragoman.decode.search import SearchConfig
+from dragoman.exchange.huggingface.files import (
+    CONFIG,
+    GENERATION,
+    PARAMETERS,
+    ImportedModel,
+    read_json,
+    read_tensors,
+    write_json,
+)
+from dragoman.exchange.huggingface.generation import generation_json, search_section
+from dragoman.exchange.huggingface.model_folder import (
+    dtype_name,
+    expected_parameters,
+    load_parameters,
+    origin_meta,
+    read_model,
+    read_search,
+)
+from dragoman.exchange.huggingface.t5.architecture import ARCHITECTURES, config_json, model_section, read_settings
+from dragoman.exchange.huggingface.t5.vocabulary import read_vocabulary, t5_order, write_vocabulary
+from dragoman.exchange.huggingface.t5.weights import is_tied, weight_table
+from dragoman.models.seq2seq import ModelConfig
+from dragoman.text.symbols import BOS, EOS
+from dragoman.text.tokenizers import TextConfig, Tokenizers
+from dragoman.text.vocabularies.t5 import T5Tokenizer, T5UnigramConfig
+
+_LONGEST = 512
+"""Maximum output length in tokens if a folder does not set it. T5 was trained on texts of this length."""
+
+
+def read_t5(folder: Path, config: Mapping[str, Any], allow_pickle: bool) -> ImportedModel:
+    """Convert a Hugging Face folder of a T5 model to a model with the same logits.
+
+    config: the content of the folder's `config.json`. Raises ModelError for a folder that is damaged or has unsupported
+    features.
+    """
+    settings = read_settings(config, folder / CONFIG)
+    tokenizer = read_vocabulary(folder, settings)
+    path, tensors = read_tensors(folder, allow_pickle)
+    model = model_section(settings, is_tied(tensors, settings.scales_output), folder / CONFIG)
+    order, tokenizers = t5_order(tokenizer), Tokenizers(tokenizer, tokenizer)
+    table = weight_table(model, order, tokenizer.size)
+    parameters = table.to_ours(tensors, expected_parameters(model, tokenizers), path)
+    if unused := table.unused_names(tensors):
+        warn(f"{path}: T5 does not use the tensor {unused[0]}, so it is not imported")
+    generation = read_json(folder / GENERATION, optional=True)
+    search = search_section(generation or config, folder / (GENERATION if generation else CONFIG), _LONGEST, order)
+    meta = origin_meta(settings.architecture or ARCHITECTURES[0], folder, path)
+    sections = {"model": model, "text": TextConfig(subword=T5UnigramConfig()), "search": search}
+    return ImportedModel(sections, tokenizers, parameters, meta)
+
+
+def write_t5(folder: Path, out: Path) -> None:
+    """Convert a model folder to the Hugging Face folder `out`. Parameters keep their dtype.
+
+    Raises ModelError with the settings that T5 does not support, in which case nothing is written.
+    """
+    model, tokenizers = read_model(folder), Tokenizers.load(folder)
+    assert isinstance(model, ModelConfig)
+    tokenizer = tokenizers.target
+    if not (isinstance(tokenizer, T5Tokenizer) and tokenizers.has_single_tokenizer and tokenizer.original_ids):
+        raise ModelError(
+            f"{folder} has a {tokenizer.kind} vocabulary, but T5 requires one of the kind t5 for both languages, whose "
+            "padding starts outputs. Only imported models can be exported"
+        )
+    order = t5_order(tokenizer)
+    content = config_json(model, len(order))
+    search = read_search(folder, SearchConfig)
+    tensors = weight_table(model, order, tokenizer.size).to_theirs(load_parameters(folder, model, tokenizers))
+    start, end = order.index(BOS), order.index(EOS)
+    ids = {"pad_token_id": start, "eos_token_id": end, "decoder_start_token_id": start}
+    content |= {**ids, "dtype": dtype_name(tensors)}
+    with atomic_folder(out) as staged:
+        write_json(staged / CONFIG, content)
+        write_json(staged / GENERATION, {**generation_json(search, _LONGEST, order), **ids})
+        write_vocabulary(staged, tokenizer)
+        save_tensors(staged / PARAMETERS, tensors, {"format": "pt"})

@@ -1,0 +1,194 @@
+"""Hugging Face folders of T5 models, imported and exported: logits, generation, round trips, tokens."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from bert_folders import WORDS
+from closeness import assert_close
+from gpt2_folders import difficult_lines
+from safetensors.torch import load_file, save_file
+from t5_folders import pieces, untie, write_t5
+
+from dragoman import Translator
+from dragoman.base.errors import ModelError
+from dragoman.checkpoint.folder import LoadedModel, load_model_folder
+from dragoman.data.batches.batch import pad
+from dragoman.exchange.formats import export, import_model
+from dragoman.exchange.huggingface.t5.vocabulary import t5_order
+from dragoman.text.symbols import BOS, EOS, PAD
+
+transformers = pytest.importorskip("transformers")
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "relu": {},
+    "gated gelu, untied": {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False},
+    "gated silu, unused rows, few buckets": {
+        "feed_forward_proj": "gated-silu",
+        "unused": 9,
+        "relative_attention_num_buckets": 8,
+        "relative_attention_max_distance": 12,
+        "layer_norm_epsilon": 1e-3,
+    },
+    "half precision": {"dtype": torch.float16},
+}
+SOURCES = [[9, 4, 30, 12, 9], [7], [3 + number % 50 for number in range(170)]]
+TARGETS = [[5, 6], [9, 9, 41, 11, 8, 8], list(range(3, 50))]
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("t5")
+
+
+@pytest.fixture(scope="module", params=VARIANTS)
+def folders(request: pytest.FixtureRequest, root: Path) -> tuple[Path, Path]:
+    """A Hugging Face folder, and the model folder imported from it."""
+    theirs, ours = root / request.param, root / f"{request.param}, ours"
+    write_t5(theirs, **VARIANTS[request.param])
+    if "untied" in request.param:
+        untie(theirs)
+    import_model(theirs, ours, quiet=True)
+    return theirs, ours
+
+
+def loaded(folder: Path) -> LoadedModel:
+    return load_model_folder(folder, torch.device("cpu"))
+
+
+def their_model(folder: Path) -> Any:
+    """Hugging Face's model, in float32. A projection of its own is separated by hand, where the library ties it."""
+    model = transformers.T5ForConditionalGeneration.from_pretrained(folder, dtype=torch.float32).eval()
+    tensors = load_file(folder / "model.safetensors")
+    if "lm_head.weight" in tensors:
+        model.lm_head.weight = torch.nn.Parameter(tensors["lm_head.weight"].float())
+        assert torch.equal(model.shared.weight, tensors["shared.weight"].float())
+    return model
+
+
+@torch.no_grad()
+def test_logits_equal_hugging_face_at_once_and_step_by_step(folders: tuple[Path, Path]) -> None:
+    theirs, ours = their_model(folders[0]), loaded(folders[1])
+    order = t5_order(ours.tokenizers.target)  # type: ignore[arg-type]
+    source, source_mask = pad([[*each, 1] for each in SOURCES])
+    inputs, keep = pad([[0, *each] for each in TARGETS])
+    expected = theirs(
+        input_ids=source.masked_fill(~source_mask, 0), attention_mask=source_mask.long(), decoder_input_ids=inputs
+    ).logits[keep]
+    here, here_mask = pad([[*(order[each] for each in row), EOS] for row in SOURCES])
+    targets, _ = pad([[BOS, *(order[each] for each in row)] for row in TARGETS])
+    found = ours.model(here, here_mask, targets).logits()[keep]
+    assert_close(found[:, order], expected)
+    assert float(found.softmax(-1)[:, PAD].max()) == 0
+    assert float(expected.std()) > 0.3
+    state, steps = ours.model.decoder.start(ours.model.encode(here, here_mask)), []
+    for column in range(targets.size(1)):
+        output, state = ours.model.decoder.step(targets[:, column : column + 1], state)
+        steps.append(output.last_logits())
+    assert_close(torch.stack(steps, 1)[keep][:, order], expected)
+
+
+@torch.no_grad()
+def test_translations_equal_hugging_face(root: Path) -> None:
+    folder, ours = root / "greedy", root / "greedy, ours"
+    write_t5(folder, seed=3, tie_word_embeddings=False)
+    untie(folder)
+    import_model(folder, ours, quiet=True)
+    theirs, translator = their_model(folder), Translator.load(ours, "cpu")
+    tokenizer, draw = transformers.AutoTokenizer.from_pretrained(folder), random.Random(1)
+    texts = [" ".join(draw.choices(WORDS, k=1 + number % 6)) for number in range(50)]
+    search = {"length_factor": 0.0, "length_margin": 12, "beam": 1}
+    found = translator.translate_nbest(texts, translator.request(search=search, divide=False))
+    order = t5_order(translator.tokenizers.target)  # type: ignore[arg-type]
+    outputs = theirs.generate(**tokenizer(texts, return_tensors="pt", padding=True), max_length=13, suppress_tokens=[2])
+    for translations, output in zip(found, outputs.tolist(), strict=True):
+        expected = output[1 : output.index(1) if 1 in output else None]
+        assert [order.index(number) for number in translations[0].ids] == expected
+        text = tokenizer.decode(expected, skip_special_tokens=False)
+        assert translations[0].text.split() == text.split()
+    assert len({each[0].text for each in found}) > 20
+
+
+def test_the_round_trip_is_exact(folders: tuple[Path, Path], tmp_path: Path) -> None:
+    theirs, ours = folders
+    export(ours, tmp_path / "out", "huggingface", quiet=True)
+    import_model(tmp_path / "out", tmp_path / "again", quiet=True)
+    for name in ("config.yaml", "model.safetensors", "tokenizer.json"):
+        assert (tmp_path / "again" / name).read_bytes() == (ours / name).read_bytes()
+    before, after = (load_file(folder / "model.safetensors") for folder in (theirs, tmp_path / "out"))
+    assert before.keys() == after.keys()
+    for name in before:
+        assert torch.equal(before[name], after[name]) and before[name].dtype == after[name].dtype, name
+    one, other = (transformers.T5Config.from_pretrained(each) for each in (theirs, tmp_path / "out"))
+    for name in ("scale_decoder_outputs", "feed_forward_proj", "d_kv", "decoder_start_token_id", "dropout_rate"):
+        assert getattr(one, name) == getattr(other, name)
+    tokenizers = [transformers.AutoTokenizer.from_pretrained(each) for each in (theirs, tmp_path / "out")]
+    lines = list(difficult_lines(200))
+    assert tokenizers[0](lines)["input_ids"] == tokenizers[1](lines)["input_ids"]
+
+
+def test_tokens_equal_hugging_face_on_many_lines(root: Path) -> None:
+    """Hugging Face reads special symbols in a text, and dragoman does not."""
+    folder, ours = root / "tokens", root / "tokens, ours"
+    write_t5(folder)
+    import_model(folder, ours, quiet=True)
+    tokenizer = loaded(ours).tokenizers.source
+    theirs, order = transformers.AutoTokenizer.from_pretrained(folder), t5_order(tokenizer)  # type: ignore[arg-type]
+    lines = list(difficult_lines(2_000))
+    special = [any(name in line for name in ("</s>", "<pad>", "<unk>")) for line in lines]
+    expected = theirs(lines, split_special_tokens=True)["input_ids"]
+    found = [[*ids, EOS] for ids in tokenizer.encode_batch(lines)]
+    for line, ids, row, is_special in zip(lines, found, expected, special, strict=True):
+        assert is_special or ids == [order[each] for each in row], line
+        assert EOS not in ids[:-1] and PAD not in ids and BOS not in ids
+    assert not all(special)
+    for line in lines[:100]:
+        indices, words = tokenizer.words(line)
+        assert len(indices) == len(tokenizer.spans(line)) == len(tokenizer.encode(line))
+        assert "".join(words) == line or not indices
+
+
+def test_the_table_is_read_in_whichever_place_the_file_holds_it(tmp_path: Path) -> None:
+    write_t5(tmp_path / "theirs")
+    import_model(tmp_path / "theirs", tmp_path / "ours", quiet=True)
+    path = tmp_path / "theirs" / "model.safetensors"
+    tensors = load_file(path)
+    shared = tensors.pop("shared.weight")
+    for number, name in enumerate(("lm_head.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight")):
+        save_file({**tensors, name: shared}, path)
+        import_model(tmp_path / "theirs", tmp_path / f"again {number}", quiet=True)
+        parameters = [(tmp_path / each / "model.safetensors").read_bytes() for each in ("ours", f"again {number}")]
+        assert parameters[0] == parameters[1]
+    save_file({**tensors, "shared.weight": shared, "lm_head.weight": shared + 1}, path)
+    with pytest.raises(ModelError, match="different values: lm_head.weight and shared.weight"):
+        import_model(tmp_path / "theirs", tmp_path / "third", quiet=True)
+    del tensors["encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"]
+    save_file({**tensors, "shared.weight": shared, "extra": torch.ones(2)}, path)
+    with pytest.raises(ModelError) as error:
+        import_model(tmp_path / "theirs", tmp_path / "third", quiet=True)
+    for line in ("missing: encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight", "unknown: extra"):
+        assert line in str(error.value)
+    assert not (tmp_path / "third").exists()
+
+
+@torch.no_grad()
+def test_the_output_of_the_feed_forward_network_exceeds_float16_without_overflow(root: Path) -> None:
+    """Text of 512 tokens whose states exceed 65,504, the largest number of float16."""
+    folder, ours = root / "float16", root / "float16, ours"
+    write_t5(folder)
+    torch.manual_seed(1)
+    path = folder / "model.safetensors"
+    tensors = load_file(path)
+    save_file({name: 1e5 * each if name.endswith("wo.weight") else each for name, each in tensors.items()}, path)
+    import_model(folder, ours, quiet=True)
+    model, tokens = loaded(ours).model, torch.randint(4, len(pieces()), (1, 512))
+    mask = torch.ones_like(tokens, dtype=torch.bool)
+    expected = model(tokens, mask, tokens[:, :20]).logits()
+    largest = model.encoder.layers[0].feedforward(torch.randn(9, 32)).abs().max()
+    assert float(largest) > 65_504
+    with torch.autocast("cpu", dtype=torch.float16):
+        found = model(tokens, mask, tokens[:, :20]).logits()
+    assert torch.isfinite(found).all()
+    assert float((found - expected).abs().max()) < 0.05 * float(expected.abs().max())
