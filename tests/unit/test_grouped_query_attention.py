@@ -8,6 +8,7 @@ from torch import nn
 from torch.nn import functional
 
 from dragoman.base.errors import ConfigError
+from dragoman.models.footprint import evaluate_polynomial, measure_footprint
 from dragoman.models.language_model import DecoderOnly, LanguageModelConfig
 from dragoman.nn.attention.interface import AttentionSizes
 from dragoman.nn.attention.soft import SoftAttention, SoftAttentionConfig
@@ -102,6 +103,14 @@ def test_caches_hold_only_the_shared_heads_and_steps_equal_the_whole() -> None:
     assert_close(torch.stack(found, 1), expected)
     for cache in state.cache:
         assert cache.read().keys.shape == cache.read().values.shape == (3, 2, 7, WIDTH // HEADS)
+
+
+def test_the_footprint_of_a_cache_is_that_of_the_shared_heads() -> None:
+    usual, grouped = (measure_footprint(language_model(heads), 64, training=False) for heads in (None, 2))
+    for length in (16, 64):
+        whole, part = (evaluate_polynomial(each.cache, length) for each in (usual, grouped))
+        assert whole == 2 * 2 * length * WIDTH * 4  # keys and values of two layers, in float32
+        assert part * HEADS == whole * 2
 
 
 def test_incompatible_settings_are_refused() -> None:

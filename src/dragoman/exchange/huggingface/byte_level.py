@@ -55,8 +55,7 @@ class ByteLevelVocabulary:
 
         special: the symbols of padding, beginning, end and unknown words, each None if the vocabulary has none. size:
         number of rows of the embeddings; rows without a symbol are unused entries. names: tags of some of the other
-        special symbols. Raises ModelError if the vocabulary
-        does not fit.
+        special symbols. Raises ModelError if the vocabulary does not fit.
         """
         if len(self.ids) > size:
             raise ModelError(
@@ -131,18 +130,28 @@ def read_byte_level(folder: Path) -> ByteLevelVocabulary:
 
 def _added_tokens(folder: Path, library: Mapping[str, Any], about: Mapping[str, Any]) -> list[tuple[int, Any]]:
     """Return the ids and the descriptions of the tokens that were added to the vocabulary."""
-    tokens = [(each.get("id"), each) for each in library.get("added_tokens") or []]
-    tokens += [(int(number), each) for number, each in (about.get("added_tokens_decoder") or {}).items()]
-    return [*tokens, *((number, name) for name, number in read_json(folder / ADDED, optional=True).items())]
+    listed, numbered = library.get("added_tokens") or [], about.get("added_tokens_decoder") or {}
+    if not (
+        isinstance(listed, list)
+        and all(isinstance(each, dict) and type(each.get("id")) is int for each in listed)
+        and isinstance(numbered, dict)
+        and all(number.isdecimal() for number in numbered)
+    ):
+        raise ModelError(f"{folder}: the added tokens of {LIBRARY} or {TOKENIZER} are damaged: each needs an id")
+    tokens = [(each["id"], each) for each in listed] + [(int(number), each) for number, each in numbered.items()]
+    tokens += [(number, name) for name, number in read_json(folder / ADDED, optional=True).items()]
+    if not all(isinstance(_content(token), str) for _, token in tokens):
+        raise ModelError(f"{folder}: an added token of {LIBRARY}, {TOKENIZER} or {ADDED} has no text")
+    return tokens
 
 
 def _read_library(
     content: Mapping[str, Any], path: Path
 ) -> tuple[dict[str, int], list[tuple[str, str]], Normalization]:
     """Return ids, merges and normalisation of `tokenizer.json`. Raises ModelError unless it is a byte-level BPE."""
-    model, normalizer = content.get("model"), content.get("normalizer") or {}
-    model = model if isinstance(model, dict) else {}
-    splitter = content.get("pre_tokenizer") or {}
+    model, normalizer, splitter = (
+        part if isinstance(part := content.get(name), dict) else {} for name in ("model", "normalizer", "pre_tokenizer")
+    )
     required = {
         "model.type": (model.get("type", "BPE"), "BPE"),
         "model.continuing_subword_prefix": (model.get("continuing_subword_prefix") or "", ""),
@@ -158,10 +167,13 @@ def _read_library(
             raise ModelError(f"{path}: {name} must be {expected!r}, not {value!r}: other tokenizers are not supported")
     if normalizer.get("type") not in _NORMALISERS:
         raise ModelError(f"{path}: normalizer.type must be NFC, NFKC or missing, not {normalizer.get('type')!r}")
-    merges = [tuple(each.split(" ")) if isinstance(each, str) else tuple(each) for each in model.get("merges") or []]
-    if not all(len(each) == 2 for each in merges):
+    pairs = [each.split(" ") if isinstance(each, str) else each for each in model.get("merges") or []]
+    if not all(
+        isinstance(each, list) and len(each) == 2 and all(isinstance(part, str) for part in each) for each in pairs
+    ):
         raise ModelError(f"{path}: model.merges must be pairs of symbols")
-    return _read_ids(model.get("vocab"), path), merges, _NORMALISERS[normalizer.get("type")]  # type: ignore[return-value]
+    merges = [(left, right) for left, right in pairs]
+    return _read_ids(model.get("vocab"), path), merges, _NORMALISERS[normalizer.get("type")]
 
 
 def _read_ids(content: Any, path: Path) -> dict[str, int]:
