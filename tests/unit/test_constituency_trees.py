@@ -53,6 +53,14 @@ def test_a_tree_of_depth_5000_is_read_written_reduced_and_linearised() -> None:
     assert hash(tree) == hash(parse_tree(text))
 
 
+def test_several_trees_are_written_as_one() -> None:
+    tree = parse_tree("(NP (NN a)) (NN b)")
+    assert str(tree.rooted()) == "(TOP (NP (NN a)) (NN b))"
+    assert tree.rooted().reduced() == tree
+    for text in ("(NN a)", "(S (NP (NN a) (NN b)))", ""):
+        assert str(parse_tree(text).rooted()) == text
+
+
 def test_trees_extend_over_lines() -> None:
     lines = ["( (S (NN a)", "  (NN b)))", "", "((NP (NN c))) (NP (NN d))"]
     found = [(line, str(tree.reduced())) for line, tree in read_trees(enumerate(lines, 1))]

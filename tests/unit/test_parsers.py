@@ -80,6 +80,8 @@ def test_a_decoder_with_random_parameters_generates_only_trees_with_the_words_of
         prediction = reader.predict(ParsedSentence(words), inputs_of([n]), [(ids, score)])
         assert prediction.repairs == 0
         assert prediction.tree.texts == words
+        assert prediction.tree.rooted() == prediction.tree
+        assert [depth for depth in prediction.tree.depths() if depth == 0] == [0]
         assert prediction.tree.tags[-1] == ","
         assert "," not in prediction.tree.tags[:-1]
         assert np.isfinite(score)
@@ -156,6 +158,8 @@ def test_the_best_tree_of_a_chart_is_that_of_an_exhaustive_search(words: int, ma
         gold = random.integers(0, 3, len(index)).astype(np.int32)
         augmented = scores + margin * (np.arange(3) != gold[:, None])
         highest = augmented.max(1)
+        if not (margin and gold[index[0, words]] == 0):  # the sentence is a constituent
+            highest[index[0, words]] = augmented[index[0, words], 1:].max()
         expected = max(sum(float(highest[index[span]]) for span in tree) for tree in binary_trees(0, words))
         tree, total = best_spans(scores, words, margin, gold if margin else None)
         chosen = [span for span, number in index.items() if tree[number] >= 0]
@@ -211,6 +215,8 @@ def test_the_margin_loss_is_that_of_an_exhaustive_search() -> None:
         for start, end, label in targets[row][size + 1 :].tolist():
             gold[index[start, end]] = label
         augmented = scores + 0.5 * (torch.arange(4) != gold.unsqueeze(1))
+        if gold[index[0, size]] > 0:
+            augmented[index[0, size], 0] = -torch.inf
         best = max(sum(augmented[index[span]].max() for span in spans) for spans in binary_trees(0, size))
         expected = expected + best - scores.gather(1, gold.unsqueeze(1)).sum()
         logits = output.tags(torch.full((size,), row), positions[:-1])

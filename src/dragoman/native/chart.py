@@ -22,9 +22,10 @@ def best_spans(
     """Return the binary tree with the largest sum of scores: the label of each of its spans, and the sum.
 
     scores: (spans, labels) for the spans of `words` words, at least 1, in the order of `span_indices`. Label 0 stands
-    for a span that is not a constituent. gold: (spans,) the correct labels, without which a label has an additional
-    score of `margin`, for training; None: no margin. The label of a span outside of the tree is `NOT_IN_TREE`. Raises
-    NoLibraryError without a C compiler, ResourceError if the memory is exhausted.
+    for a span that is not a constituent; the whole sentence is one, unless its label in `gold` is 0. gold: (spans,) the
+    correct labels, without which a label has an additional score of `margin`, for training; None: no margin. The label
+    of a span outside of the tree is `NOT_IN_TREE`. Raises NoLibraryError without a C compiler, ResourceError if the
+    memory is exhausted.
     """
     scores = np.ascontiguousarray(scores, np.float32)
     assert len(scores) == words * (words + 1) // 2, "there is one row of scores per span"

@@ -251,7 +251,7 @@ def _format(number: int, example: Any, prediction: Prediction, output_format: Ou
         rows = zip(*columns, prediction.tags, strict=True)
         return "".join(f"{' '.join(row)}\n" for row in rows) + "\n"
     if isinstance(prediction, TreePrediction) and output_format in ("trees", "drawing"):
-        return f"{prediction.tree}\n" if output_format == "trees" else f"{draw_tree(prediction.tree)}\n\n"
+        return f"{prediction.tree.rooted()}\n" if output_format == "trees" else f"{draw_tree(prediction.tree)}\n\n"
     if output_format == "tsv" and isinstance(prediction, ClassPrediction):
         return f"{number}\t{prediction.label}\n"
     if output_format == "tsv" and isinstance(prediction, ValuePrediction):

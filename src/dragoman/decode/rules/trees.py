@@ -35,9 +35,10 @@ class TreeRestriction(Restriction):
     """Allows only symbols that continue a linearised tree with the words of the sentence.
 
     The states of a pushdown automaton are the open constituents and the number of words. A bracket opens only if words
-    remain, at most `openings` times in a row, and closes only the innermost constituent, which must contain a word. The
-    output ends when all words are in the tree and all brackets are closed. A bracket also opens only if the tree can be
-    completed within the maximum length, which must be at least the number of words plus 1.
+    remain, at most `openings` times in a row, and closes only the innermost constituent, which must contain a word. One
+    constituent contains all words: it opens first, and closes after the last word, which ends the output. Any other
+    bracket opens only if the tree can be completed within the maximum length, which must be at least the number of
+    words plus 3.
     """
 
     def __init__(
@@ -94,19 +95,22 @@ class TreeRestriction(Restriction):
         remaining = total - tree.words
         # an opening bracket, its closing bracket, those of the open constituents, the remaining words, and EOS
         fits = tree.length + 2 + tree.depth + remaining + 1 <= limits
-        may_open = (remaining > 0) & (tree.run < self._openings) & fits
+        is_start = tree.length == 0
+        may_open = (remaining > 0) & (tree.run < self._openings) & (tree.depth > 0) & fits | is_start
         top = (tree.depth - 1).clamp_min(0).unsqueeze(1)
         filled = tree.words > tree.starts.gather(1, top).squeeze(1)
         allowed = torch.zeros(logits.shape, dtype=torch.bool, device=logits.device)
-        allowed[:, symbols.first_word : symbols.first_opening] = self._word_symbols(step, tree, remaining)
+        inside = (remaining > 0) & (tree.depth > 0)
+        allowed[:, symbols.first_word : symbols.first_opening] = self._word_symbols(step, tree) & inside.unsqueeze(1)
         allowed[:, symbols.first_opening : symbols.first_closing] = may_open.unsqueeze(1)
         closing = symbols.first_closing + tree.labels.gather(1, top)
-        allowed.scatter_(1, closing, (filled & (tree.depth > 0)).unsqueeze(1))
+        may_close = filled & ((tree.depth > 1) | (tree.depth == 1) & (remaining == 0))
+        allowed.scatter_(1, closing, may_close.unsqueeze(1))
         allowed[:, EOS] = (remaining == 0) & (tree.depth == 0)
         logits.masked_fill_(~allowed, -torch.inf)
 
-    def _word_symbols(self, step: Step, tree: _State, remaining: Tensor) -> Tensor:
-        """Return which symbols of words may follow each hypothesis, (R, T) bool."""
-        sentences = torch.from_numpy(np.repeat(step.sentences, step.beam_size)).to(remaining.device)
+    def _word_symbols(self, step: Step, tree: _State) -> Tensor:
+        """Return which symbols may stand for the next word of each hypothesis, (R, T) bool."""
+        sentences = torch.from_numpy(np.repeat(step.sentences, step.beam_size)).to(tree.words.device)
         following = tree.words.clamp_max(self._allowed.size(1) - 1)
-        return self._allowed[sentences, following] & (remaining > 0).unsqueeze(1)
+        return self._allowed[sentences, following]

@@ -51,7 +51,7 @@ class TreePrediction:
         return {
             "words": list(self.tree.texts),
             "tags": list(self.tree.tags),
-            "tree": str(self.tree),
+            "tree": str(self.tree.rooted()),
             "constituents": constituents,
             "score": self.score,
             "repairs": self.repairs,

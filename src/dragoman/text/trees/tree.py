@@ -95,6 +95,13 @@ class Tree:
         """Return the tree that parsers predict: without empty elements, functions and wrappers."""
         return self.without_traces().without_functions().without_root()
 
+    def rooted(self) -> "Tree":
+        """Return the tree, or several trees side by side below a constituent TOP, which `without_root` removes."""
+        size = len(self.words)
+        if size < 2 or any(each.start == 0 and each.end == size for each in self.constituents):
+            return self
+        return replace(self, constituents=(Constituent("TOP", 0, size), *self.constituents))
+
     def depths(self) -> list[int]:
         """Return the number of constituents that contain each constituent."""
         open_ends: list[int] = []

@@ -10,7 +10,7 @@ static int64_t span_number(int64_t start, int64_t end, int64_t words) {
     return start * words - start * (start - 1) / 2 + end - start - 1;
 }
 
-/* Finds the tree with the largest sum of scores.
+/* Finds the tree with the largest sum of scores. The whole sentence is a constituent, unless its correct label is 0.
 
    scores: (spans, labels). Label 0 is that of a span which is not a constituent; all its scores are usually 0. gold:
    (spans,) the correct label of each span, for which `margin` is not added to the score, in contrast to all other labels
@@ -35,11 +35,12 @@ double dragoman_chart_best(
         for (int64_t start = 0; start + length <= n; start++) {
             int64_t end = start + length, number = span_number(start, end, n);
             const float *row = scores + number * labels;
-            int32_t correct = gold == NULL ? -1 : gold[number], chosen = 0;
+            int32_t correct = gold == NULL ? -1 : gold[number];
+            int32_t first = length == n && labels > 1 && correct != 0 ? 1 : 0, chosen = first;
             double highest = 0.0;
-            for (int32_t each = 0; each < labels; each++) {
+            for (int32_t each = first; each < labels; each++) {
                 double score = row[each] + (gold != NULL && each != correct ? margin : 0.0);
-                if (each == 0 || score > highest) {
+                if (each == first || score > highest) {
                     highest = score;
                     chosen = each;
                 }
