@@ -17,7 +17,7 @@ from dragoman.cli.main import app
 from dragoman.models.encoder_only import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.families.hierarchical import HierarchicalEncoder, Pooling
 from dragoman.nn.scorers import Additive, AdditiveConfig
-from dragoman.prediction.heads.classification import divide_into_sentences
+from dragoman.prediction.heads.classification import ClassPrediction, divide_into_sentences
 from dragoman.prediction.heads.inputs import join_sentences
 from dragoman.text.symbols import BOS, EOS, PAD
 from dragoman.text.tokenizers import VocabularySizes
@@ -183,7 +183,7 @@ def test_a_planted_decisive_sentence_has_the_largest_weight(trained: Path) -> No
     planted = write_documents(trained / "test.jsonl", 60, 3)
     predictor = Predictor.load(trained / "run", "cpu")
     lines = [json.loads(line) for line in (trained / "test.jsonl").read_text().splitlines()]
-    predictions = predictor.predict([line["text"] for line in lines])
+    predictions: list[ClassPrediction] = predictor.predict([line["text"] for line in lines])
     right = sum(each.label == line["label"] for each, line in zip(predictions, lines, strict=True))
     assert right >= 0.95 * len(lines)
     top = word_top = 0
