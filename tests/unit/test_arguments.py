@@ -84,11 +84,22 @@ def test_options_of_other_toolkits(arguments: list[str], hint: str, capfd: pytes
         (["translate", "model", "--num-beams", "4"], "--num-beams is called --beam here"),
         (["evaluate", "model", "--ref=x"], "--ref is called --reference here"),
         (["align", "--src", "a", "--tgt", "b"], "--src is called --source here"),
+        (["evaluate", "--reference", "x", "--target-language", "ja"], "--target-language is called --tokenizer here"),
     ],
 )
 def test_options_with_another_name(arguments: list[str], hint: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 2
     assert hint in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("option", [["--out="], ["--out", ""]])
+def test_a_path_without_a_value_is_not_the_current_folder(
+    option: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", "--source", "a", "--target", "b", *option]) == 2
+    assert "--out has no value" in capfd.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_file_after_the_model(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

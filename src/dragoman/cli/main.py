@@ -42,7 +42,7 @@ from dragoman.cli import (
     translate,
     tune,
 )
-from dragoman.cli.usage import WRONG_USAGE, move_help_to_end, usage_hint
+from dragoman.cli.usage import WRONG_USAGE, move_help_to_end, reject_empty_paths, usage_hint
 
 app = typer.Typer(
     name="dragoman",
@@ -121,6 +121,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     watch = InterruptWatch(_INTERRUPTED.get(verb, "interrupted: nothing was saved"))
     try:
         with nullcontext() if verb == "serve" else watch:  # the server handles its signals
+            if any(argument == "" or argument.endswith("=") for argument in given):
+                reject_empty_paths(given, get_command(app))
             app(args=given)
     except SystemExit as stop:
         if watch.is_interrupted:  # typer converts KeyboardInterrupt

@@ -5,6 +5,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from dragoman.base.errors import ConfigError
 from dragoman.base.settings.synonyms import find_synonyms
 
 WRONG_USAGE = 2
@@ -36,8 +37,13 @@ _OTHER_NAMES = {
     "--source": "--src --input",
     "--target": "--tgt --trg --reference",
     "--to": "--format --type",
+    "--tokenizer": "--target-language --target_language --tokenize --tokeniser --tok",
 }
 """Names that other programs have for options."""
+
+
+_PATHS = (Path, Path | None, list[Path], list[Path] | None)
+"""The types of options that expect paths."""
 
 
 def move_help_to_end(arguments: Sequence[str]) -> list[str]:
@@ -45,6 +51,21 @@ def move_help_to_end(arguments: Sequence[str]) -> list[str]:
     if len(arguments) > 1 and arguments[0] in _HELP:
         return [*arguments[1:], "--help"]
     return ["--help"] if list(arguments) == ["help"] else list(arguments)
+
+
+def reject_empty_paths(arguments: Sequence[str], command: Any) -> None:
+    """Raise ConfigError for an option that expects a path and is empty, as in `--out "$OUT"` with an unset variable.
+
+    The empty path would be the current folder. command: the command of the whole application.
+    """
+    rest = list(arguments)
+    while rest and rest[0] in getattr(command, "commands", {}):
+        command = command.commands[rest.pop(0)]
+    options = (each for each in command.params if each.param_type_name == "option")
+    paths = {name for each in options if each.type_descriptor.annotation in _PATHS for name in each.opts}
+    for option, value in pairwise([*rest, "-"]):
+        if (option in paths and not value) or (option.endswith("=") and option[:-1] in paths):
+            raise ConfigError(f"{option.removesuffix('=')} has no value: write a path, or leave out the option")
 
 
 def usage_hint(arguments: Sequence[str], command: Any) -> str | None:

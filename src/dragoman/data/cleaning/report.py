@@ -54,7 +54,7 @@ _DOCUMENT_TITLES = {"empty": "empty", "duplicates": "duplicate document"}
 SETTING = "data.cleaning.{}"
 """The name of the setting of a rule."""
 
-_MAX_KINDS = 10
+_MAX_KINDS = 30
 """Maximum number of kinds of characters or escapes that the table lists per setting."""
 
 _FOUND_TITLES = {
@@ -127,7 +127,7 @@ class CleaningReport:
                 shown = ", ".join(map(str, numbers)) + _continued(len(numbers), each.lines)
                 rows.append(f"    {each.name:<{max(width, 18)}} {each.lines:>10,}   {each.side}, lines {shown}")
             if len(kinds) > _MAX_KINDS:
-                rows.append(f"    and {len(kinds) - _MAX_KINDS:,} other kinds")
+                rows.append(f"    and {len(kinds) - _MAX_KINDS:,} more kinds")
         if self.unknown:
             shares = ", ".join(f"{counts.share:.2%} of the {side}" for side, counts in self.unknown.items())
             count = sum(counts.unknown for counts in self.unknown.values())

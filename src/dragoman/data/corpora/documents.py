@@ -101,7 +101,7 @@ def _passages(corpus: TextCorpusConfig) -> Iterator[Passage]:
 
 
 def _read_objects(path: Path, field: str) -> Iterator[Passage]:
-    for number, (text,) in read_fields(path, [field], "field"):
+    for number, (text,) in read_fields(path, [field], "field (--field)"):
         for passage in divide_into_passages(number, [text]):
             yield passage._replace(line=number)  # newlines inside a JSON string do not count
 
