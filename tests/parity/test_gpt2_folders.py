@@ -89,12 +89,14 @@ def test_greedy_continuations_equal_hugging_face(root: Path) -> None:
     draw = random.Random(1)
     prompts = ["", " the", *(" ".join(draw.choices(WORDS, k=1 + number % 6)) for number in range(48))]
     found = model.generate(prompts, top_k=1, max_tokens=12)
-    for prompt, continuation in zip(prompts, found, strict=True):
-        start = tokenizer(prompt, split_special_tokens=True)["input_ids"] or [theirs.config.bos_token_id]
-        output = theirs.generate(
-            torch.tensor([start]), do_sample=False, max_new_tokens=12, pad_token_id=theirs.config.eos_token_id
-        )
-        assert continuation == tokenizer.decode(output[0, len(start) :], skip_special_tokens=True)
+    end = theirs.config.eos_token_id
+    starts = [ids or [end] for ids in tokenizer(prompts)["input_ids"]]
+    longest = max(map(len, starts))
+    rows = torch.tensor([[end] * (longest - len(ids)) + ids for ids in starts])
+    mask = torch.tensor([[0] * (longest - len(ids)) + [1] * len(ids) for ids in starts])
+    outputs = theirs.generate(rows, attention_mask=mask, do_sample=False, max_new_tokens=12, pad_token_id=end)
+    for continuation, output in zip(found, outputs[:, longest:], strict=True):
+        assert continuation == tokenizer.decode(output, skip_special_tokens=True)
     assert len(set(found)) > 25
 
 
