@@ -54,6 +54,7 @@ FILE_COMMANDS = {
     "document": ["translate", "model", "--document", "-i", "text", "--output", "mine"],
     "align": ["align", "--source", "text", "--target", "text", "--output", "mine"],
     "--draw": ["align", "--source", "text", "--target", "text", "--draw", "mine"],
+    "--scores": ["align", "--source", "text", "--target", "text", "--scores", "mine"],
     "lexicon": ["lexicon", "--source", "text", "--target", "text", "--output", "mine"],
     "predict": ["predict", "model", "-i", "text", "--output", "mine"],
     "client": ["client", "http://127.0.0.1:9", "--target", "de", "-i", "text", "--output", "mine"],

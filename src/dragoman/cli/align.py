@@ -79,7 +79,7 @@ def align(
     from dragoman.alignment.align import align
     from dragoman.base.files import check_new_files
 
-    check_new_files({"--output": output, "--draw": draw}, source, target)
+    check_new_files({"--output": output, "--scores": scores, "--draw": draw}, source, target)
     aligned = align(
         source,
         target,
