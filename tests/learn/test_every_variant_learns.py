@@ -14,8 +14,8 @@ from dragoman.models.seq2seq import ModelConfig
 
 SYMBOLS = range(4, 10)
 ROWS, WARMUP = 64, 15
-STEPS = {75: 1.3e-2, 180: 8e-3}
-"""Updates, and the peak rate. Most models learn within the first number; the others restart with the second."""
+STEPS = {75: 1.3e-2, 180: 8e-3, 400: 8e-3}
+"""Updates, and the peak rate. Most models learn within the first number; the others restart with the next."""
 RIGHT = 0.85
 ORDERLESS = {
     ("encoder", "mean"): "every position of the memory is the same",

@@ -74,7 +74,8 @@ FROZEN = {
     "keys list": "--database",
     "keys revoke": "name --database --quiet -q",
     "data compare": "recipe --quiet -q",
-    "data check": "--source --target --tsv --source-column --target-column --jsonl --tmx --text --documents --heading "
+    "data check": "--source --target --tsv --source-column --target-column --jsonl --tmx --labelled --questions "
+    "--template --text --documents --heading "
     "--field --script --source-field --target-field --source-code --target-code --lines --all-lines --json --empty "
     "--no-empty --max-words "
     "--max-characters --max-ratio --duplicates --no-duplicates --control-characters "

@@ -80,3 +80,16 @@ def test_the_unicode_normalisation_is_an_option(
     assert f"2 pairs read, {kept} kept" in capsys.readouterr().out
     assert main(["data", "check", "--text", str(path), *options]) == 0
     assert f"2 documents read, {kept} kept" in capsys.readouterr().out
+
+
+def test_records_are_checked_with_a_template(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "records.jsonl"
+    path.write_text('{"abstract": "a long text", "summary": ["short", "brief"]}\n')
+    template = '{source: "{abstract}", target: "{summary}"}'
+    assert main(["data", "check", "--jsonl", str(path), "--template", template, "--max-ratio", "0"]) == 0
+    assert "2 pairs read, 2 kept" in capsys.readouterr().out
+    (tmp_path / "labels.tsv").write_text("good film\tpositive\n")
+    assert main(["data", "check", "--labelled", str(tmp_path / "labels.tsv"), "--max-ratio", "0"]) == 0
+    assert "1 pair read, 1 kept" in capsys.readouterr().out
+    assert main(["data", "check", "--jsonl", str(path), "--template", "{source: x"]) == 2
+    assert "--template, line 1 is not valid YAML" in capsys.readouterr().err

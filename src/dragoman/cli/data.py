@@ -26,8 +26,8 @@ class NormalizationForm(StrEnum):
 app = typer.Typer(no_args_is_help=True, help="Check a corpus before training on it.")
 
 _USAGE = (
-    "give the corpus either as --source FILE and --target FILE, or as --tsv FILE, --jsonl FILE or --tmx FILE. Give "
-    "plain text as --text FILE, or as --jsonl FILE and --field KEY"
+    "give the corpus either as --source FILE and --target FILE, or as --tsv FILE, --jsonl FILE, --tmx FILE, "
+    "--labelled FILE or --questions FILE. Give plain text as --text FILE, or as --jsonl FILE and --field KEY"
 )
 _SOURCE_OF_SETTINGS = "from the command line"
 
@@ -49,6 +49,21 @@ def check(
     ] = None,
     jsonl: Annotated[Path | None, typer.Option("--jsonl", help="Corpus with one JSON object per line.")] = None,
     tmx: Annotated[Path | None, typer.Option("--tmx", help="Corpus as a translation memory (TMX).")] = None,
+    labelled: Annotated[
+        Path | None, typer.Option("--labelled", help="Labelled texts, in any format of the tasks with labels.")
+    ] = None,
+    questions: Annotated[
+        Path | None, typer.Option("--questions", help="Questions in the JSON format of SQuAD.")
+    ] = None,
+    template: Annotated[
+        str | None,
+        typer.Option(
+            "--template",
+            metavar="{source: …, target: …}",
+            help="Templates that make pairs from the records of --jsonl, --labelled or --questions, as in "
+            """'{source: "{abstract}", target: "{summary}"}'.""",
+        ),
+    ] = None,
     text: Annotated[Path | None, typer.Option("--text", help="Plain text for a language model.")] = None,
     documents: DocumentsOption = None,
     heading: Heading = None,
@@ -178,6 +193,9 @@ def check(
         "target": target,
         "tsv": tsv,
         "tmx": tmx,
+        "labelled": labelled,
+        "questions": questions,
+        "template": template,
         "source_column": source_column,
         "target_column": target_column,
         "source_field": source_field,
@@ -220,17 +238,21 @@ def _check_pairs(
 ) -> "CleaningReport":
     from dragoman.base.errors import ConfigError
     from dragoman.base.settings.load import parse_settings
+    from dragoman.base.settings.yaml import parse_scalar
     from dragoman.data.cleaning.config import CleaningConfig
-    from dragoman.data.corpora.corpus import CorpusConfig
+    from dragoman.data.corpora.corpus import FORMS, CorpusConfig
     from dragoman.tasks.check import check_data
 
-    given_forms = [name for name in ("source", "target", "tsv", "jsonl", "tmx") if corpus[name] is not None]
+    given_forms = [name for name in ("source", "target", *FORMS) if corpus[name] is not None]
     if given_forms != ["source", "target"] and (len(given_forms) != 1 or given_forms[0] in ("source", "target")):
         raise ConfigError(_USAGE)
     if corpus["tmx"] is not None and (corpus["source_code"] is None or corpus["target_code"] is None):
         raise ConfigError("--tmx needs --source-code and --target-code, such as en and de")
     cleaning = parse_settings(rules, CleaningConfig, _SOURCE_OF_SETTINGS)
-    config = parse_settings(_without_none(corpus), CorpusConfig, _SOURCE_OF_SETTINGS)
+    settings = _without_none(corpus)
+    if "template" in settings:
+        settings["template"] = parse_scalar(settings["template"], "--template")
+    config = parse_settings(settings, CorpusConfig, _SOURCE_OF_SETTINGS)
     return check_data(config, cleaning, **languages, normalization=normalization)
 
 
