@@ -48,4 +48,4 @@ def test_unknown_names(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["recipes", "multi30k-en-dr"]) == 2
     assert "did you mean multi30k-en-de?" in capsys.readouterr().err
     assert main(["recipes", "../x"]) == 2
-    assert "choose one of denoising, homework-additive-attention, " in capsys.readouterr().err
+    assert "homework-additive-attention, homework-bpe, " in capsys.readouterr().err
