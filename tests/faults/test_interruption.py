@@ -38,7 +38,7 @@ def expected(server: Server, tmp_path_factory: pytest.TempPathFactory) -> dict[s
     return outcome(folder)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_a_signal_saves_the_run_and_explains_how_to_resume(
     server: Server, tmp_path: Path, expected: dict[str, object], number: int
 ) -> None:

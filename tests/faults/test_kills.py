@@ -22,7 +22,7 @@ VARIANTS = {
         ],
     ),
     "resampled subwords": (
-        5,
+        3,
         ["text.subword.dropout=0.1", "text.shared=false", "train.metric=loss", "train.average.of=best"],
     ),
 }

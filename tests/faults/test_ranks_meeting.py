@@ -38,7 +38,7 @@ assert threads() == before
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="threads are counted in /proc")
-@pytest.mark.parametrize("end", ["finished", "interrupted"])
+@pytest.mark.parametrize("end", ["finished", pytest.param("interrupted", marks=pytest.mark.slow)])
 def test_no_thread_of_a_connection_outlives_it(end: str) -> None:
     """A thread that frees a tensor during the interpreter's exit aborts the process: exit code -6 after a good run."""
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--no-python"]

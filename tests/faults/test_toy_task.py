@@ -126,7 +126,11 @@ def settings(threads: int) -> SumRun:
     return SumRun(train=LoopConfig.model_validate({**rhythm, **machine, "schedule": schedule}), out=Path(RUN))
 
 
-@pytest.mark.parametrize(("threads", "ranks"), [(1, 1), (2, 1), (1, 2)], ids=["alone", "threads", "ranks"])
+@pytest.mark.parametrize(
+    ("threads", "ranks"),
+    [pytest.param(1, 1, marks=pytest.mark.slow), pytest.param(2, 1, marks=pytest.mark.slow), (1, 2)],
+    ids=["alone", "threads", "ranks"],
+)
 def test_trains_and_resumes_bit_for_bit_after_a_kill(server: Server, tmp_path: Path, threads: int, ranks: int) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     command = (__file__, str(threads))

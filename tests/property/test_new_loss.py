@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 HERE = Path(__file__).resolve()
 SOURCE = HERE.parents[2] / "src" / "dragoman"
 FILE = '''"""Focal loss."""
@@ -62,6 +64,7 @@ out: run
 """
 
 
+@pytest.mark.slow
 def test_a_new_loss_is_one_file_and_one_line(tmp_path: Path) -> None:
     package = tmp_path / "src" / "dragoman"
     # compiled modules are copied too, except those that another process is still writing
@@ -98,7 +101,6 @@ def show() -> None:
     """Run in a separate process, where dragoman is the copy."""
     import json
 
-    import pytest
     import yaml
     from typer.testing import CliRunner
 

@@ -214,6 +214,7 @@ def test_write_makes_nine_parallel_files(corpus: EmbeddedCorpus, tmp_path: Path)
         assert len(rows[0]) == size
 
 
+@pytest.mark.slow
 def test_impossible_sizes_are_an_error_with_advice() -> None:
     with pytest.raises(ConfigError, match="must not be negative"):
         generate(1, -1, 0, 0)

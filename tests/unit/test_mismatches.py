@@ -163,6 +163,7 @@ def test_decoys_of_large_corpora_are_learned_as_rarely_as_pairs(
     assert {source for source, _ in with_decoys} == {source for source, _ in last}
 
 
+@pytest.mark.slow
 def test_blocks_workers_and_an_earlier_call_give_the_same_verdicts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

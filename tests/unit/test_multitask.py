@@ -89,7 +89,7 @@ def test_a_temperature_sets_weights_by_tokens() -> None:
     assert temperature_weights([100, 400, 25], 2) == pytest.approx([1, 2, 0.5])
 
 
-@pytest.mark.parametrize("ranks", [pytest.param(1, marks=pytest.mark.slow), 2])
+@pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_killed_mixture_is_resumed_bit_for_bit(server: Server, tmp_path: Path, ranks: int) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     for folder in (whole, killed):
