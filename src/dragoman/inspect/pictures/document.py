@@ -39,7 +39,7 @@ def draw_document(label: str, sentences: Sequence[SentenceWeights], *files: Path
     strongest = max((max(_shades(each), default=0.0) for each in sentences), default=0.0) or 1.0
     top = _TITLE
     for sentence, rows in zip(sentences, lines, strict=True):
-        size = 0.6 * sentence.weight / largest
+        size = 0.5 * sentence.weight / largest
         axes.add_patch(Rectangle((_LEFT - 0.1 - size, top), size, _WORD, facecolor=ORANGE, edgecolor="none"))
         axes.text(0.05, top + _WORD / 2, f"{sentence.weight:.2f}", fontsize=8, color=QUIET, va="center")
         for row in rows or [[]]:
