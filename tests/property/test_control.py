@@ -101,9 +101,10 @@ def test_kept_spans_occur_as_often_as_in_the_source(kind: str, text: str) -> Non
     assert keep is not None
     (translation,) = translator(kind).translate([text], keep=["all"], search=SHORT)
     wanted = Counter(span.text for span in keep.find(text))
-    spans = [span.text for span in keep.find(translation)]
-    found = Counter([*spans, *(span[1:] for span in spans if span.startswith("$"))])  # a random model may write $3
-    assert {span: found[span] for span in wanted} == wanted
+    found = Counter(span.text for span in keep.find(translation))
+    for span, times in wanted.items():  # the text of a random model may extend a span: $3, https://a.b/c?d=1,3
+        longer = sum(count for other, count in found.items() if other != span and span in other)
+        assert found[span] <= times <= found[span] + longer
     assert all(translation.count(span) >= times for span, times in wanted.items())
 
 

@@ -36,7 +36,9 @@ def positions_stand_still(patch: Patch) -> None:
     def still(self: nn.Module, tokens: Tensor, state: State) -> Any:
         embed = self.embedding.forward  # type: ignore[union-attr]
         with Patch.context() as inner:
-            inner.setattr(self.embedding, "forward", lambda tokens, start=0, **rest: embed(tokens, 0, **rest))
+            inner.setattr(
+                self.embedding, "forward", lambda tokens, start=0, *rest, **named: embed(tokens, 0, *rest, **named)
+            )
             return step(self, tokens, state)
 
     patch.setattr(transformer.TransformerDecoder, "step", still)

@@ -94,7 +94,7 @@ def test_each_piece_belongs_to_its_word(learned: dict[str, Tokenizer], kind: str
 
 def words_by_bytes(tokenizer: Tokenizer, text: str, ids: Sequence[int]) -> list[int | None]:
     """Return the word of each piece's first character, computed by counting the bytes of all pieces."""
-    word_of_byte: list[int | None] = [None]  # the blank before the word
+    word_of_byte: list[int | None] = [] if tokenizer.kind == "gpt2" else [None]  # the blank before the first word
     number = -1
     for place, character in enumerate(text):
         if not character.isspace() and (place == 0 or text[place - 1].isspace()):

@@ -26,6 +26,7 @@ EXPECTED = {
     "sinusoidal": (True, True, True, True),
     "learned": (True, False, False, False),
     "relative": (False, False, True, True),  # all distances beyond δ are alike
+    "bucketed": (False, True, True, True),  # its biases are zero before training
     "rotary": (True, True, True, True),
     "alibi": (False, True, True, True),  # left and right are alike
     "none": (False, True, True, True),

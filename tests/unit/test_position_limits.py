@@ -36,7 +36,7 @@ from fixtures.tiny_model import SOURCES, TARGETS, tiny_config, tiny_tokenizers, 
 LIMIT, WIDTH = 12, 8
 SHORT, LONG = "a dog .", "a dog runs in the park . " * 10
 NONE = {"kind": "none"}
-CLAIM_ANY_LENGTH = {"sinusoidal", "relative", "rotary", "alibi", "none", "index", "fraction"}
+CLAIM_ANY_LENGTH = {"sinusoidal", "relative", "bucketed", "rotary", "alibi", "none", "index", "fraction"}
 
 
 def schemes() -> Iterator[tuple[dict[str, Any], bool]]:

@@ -37,13 +37,13 @@ class Positions(NamedTuple):
 class SlotSelfAttention:
     """Self-attention of a decoder layer in slots.
 
-    weight, bias: the concatenated query, key and value projections. cache: keys and values (B, h, K, C, ·), updated in
-    place.
+    weight, bias: the concatenated query, key and value projections; bias is None without biases. cache: keys and
+    values (B, h, K, C, ·), updated in place.
     """
 
     attention: SoftAttention
     weight: Tensor
-    bias: Tensor
+    bias: Tensor | None
     cache: Keys
 
     @staticmethod
@@ -53,7 +53,7 @@ class SlotSelfAttention:
         if not attention.config.tie_keys_and_values:
             linear.append(attention.value)
         weight = torch.cat([each.weight.detach() for each in linear])
-        bias = torch.cat([each.bias.detach() for each in linear])
+        bias = torch.cat([each.bias.detach() for each in linear]) if attention.config.bias else None
         return SlotSelfAttention(attention, weight, bias, _zeros(attention, slots, beam, capacity))
 
     def __call__(self, states: Tensor, positions: Positions) -> Tensor:
