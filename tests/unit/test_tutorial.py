@@ -25,9 +25,11 @@ LIVE = re.compile(f"^{SPINNER}")
 
 
 def shape(line: str) -> str:
-    """Return a line with placeholders for numbers, paths, the precision and the progress bar."""
-    line = re.sub(r"[━╸╺]+", "BAR", LIVE.sub("", line.strip()))
-    line = re.sub(r"\S*/\S+|\S+\.(gz|a|b)\b", "PATH", line)
+    """Return a line with placeholders for numbers, paths and the precision, and without the progress bar, which is only
+    shown if there is space for it.
+    """
+    line = re.sub(r"[━╸╺]+", "", LIVE.sub("", line.strip()))
+    line = re.sub(r"\S*/[^\s,]+|\S+\.(gz|a|b)\b", "PATH", line)
     line = re.sub(r"bfloat16|float32|float16", "PRECISION", line)
     line = re.sub(r"\b(source|target)\b", "SIDE", re.sub(r"(--out )\S+", r"\1PATH", line))
     line = re.sub(r"\s+", " ", re.sub(r"\d[\d,.:]*\d|\d|…", "0", line))
@@ -101,7 +103,7 @@ def test_status_lines_of_a_training(tmp_path: Path) -> None:
     options = write_corpus(tmp_path, 2000)
     for side in "ab":
         path = tmp_path / f"valid.{side}"
-        path.write_text(path.read_text() * 100)
+        path.write_text(path.read_text() * 1000)
     shown = {shape(line) for line in terminal_output(["train", *options, *SETTINGS, *settings], tmp_path, 110)}
     expected = [line for line in screens("Progress") if LIVE.match(line) and "Learning" not in line]
     assert len(expected) == 2
