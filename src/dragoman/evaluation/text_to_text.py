@@ -43,7 +43,7 @@ def _writes(config: Mapping[str, Any]) -> bool:
 
 
 def _validation_set(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of the first validation set; empty if there is none."""
+    """Return the settings of the first validation set, or an empty mapping without validation data."""
     data = config.get("data")
     sets = data.get("valid") if isinstance(data, Mapping) else None
     first = sets[0] if isinstance(sets, list) and sets else sets

@@ -48,9 +48,9 @@ def search_section(
     """Return dragoman's search settings.
 
     limit: the model's number of positions. our_ids: dragoman's id for each id of Hugging Face. start: Hugging Face's id
-    of the symbol that precedes every text; None if there is none. The maximum output length defaults to the number of
-    positions, since Hugging Face's default of 20 tokens is too short for translation. Raises ModelError for invalid
-    values.
+    of the symbol that precedes every text; None for a model without such a symbol. The maximum output length defaults
+    to the number of positions, since Hugging Face's default of 20 tokens is too short for translation. Raises
+    ModelError for invalid values.
     """
     settings: dict[str, Any] = {"beam": _count(content, "num_beams", path, 1)}
     exponent = content.get("length_penalty")
