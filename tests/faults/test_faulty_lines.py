@@ -14,9 +14,9 @@ from tiny_model import write_tiny_model
 from dragoman import Translator, translate_file
 from dragoman.alignment.links.links import format_pharaoh
 from dragoman.cli.main import main
+from dragoman.inspect.attention import AttentionChoice
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.text.division import divide
-from dragoman.translation.alignment import AttentionChoice
 
 LIMITED = {"preset": "tiny", "width": 16, "positions": {"kind": "learned", "limit": 24}}
 COMMAND = ["translate", "model", "-i", "in", "--beam", "1", "--batch-size", "2"]

@@ -17,13 +17,13 @@ from toys import fit
 from dragoman.alignment.links.links import format_pharaoh
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.data.batches.batch import collate
-from dragoman.inspect.attention import capture, cross_attention_layers, source_attention
+from dragoman.inspect.attention import AttentionChoice, capture, cross_attention_layers, source_attention
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
 from dragoman.text.vocabularies.sentencepiece import SentencePieceTokenizer, pieces_of
 from dragoman.text.words import word_indices, word_spans
-from dragoman.translation.alignment import AttentionAligner, AttentionChoice
+from dragoman.translation.alignment import AttentionAligner
 from dragoman.translation.engines.torch import AttentionTorchEngine
 from dragoman.translation.translator import Translator
 
@@ -40,7 +40,7 @@ def test_a_batch_of_pairs_equals_single_pairs(family: str) -> None:
     pairs = [([5, 6, 7], [8, 9]), ([9], [4, 5, 6, 7, 8]), ([4, 4, 8, 9, 10, 11], [12])]
     layers = len(cross_attention_layers(model))
     for layer in range(1, layers + 1):
-        found = source_attention(model, pairs, layer)
+        found = source_attention(model, pairs, AttentionChoice(layer))
         for (source, target), weights in zip(pairs, found, strict=True):
             alone = [
                 value for name, value in capture(model, target, source).items() if name.endswith("cross_attention")
@@ -48,18 +48,28 @@ def test_a_batch_of_pairs_equals_single_pairs(family: str) -> None:
             assert len(alone) == layers
             assert_close(weights, alone[layer - 1].mean(0)[:-1, :-1])
     np.testing.assert_array_equal(
-        source_attention(model, pairs)[0], source_attention(model, pairs, max(1, layers - 1))[0]
+        source_attention(model, pairs)[0], source_attention(model, pairs, AttentionChoice(max(1, layers - 1)))[0]
     )
+
+
+def test_weights_of_the_input_step_are_those_of_the_next_prediction() -> None:
+    model = tiny_model(ModelConfig.model_validate(FAMILIES["transformer"]), tiny_tokenizers()).eval()
+    pairs = [([5, 6, 7], [8, 9]), ([9], [4, 5, 6])]
+    for (source, target), weights in zip(
+        pairs, source_attention(model, pairs, AttentionChoice(1, step="input")), strict=True
+    ):
+        expected = capture(model, target, source)["decoder.layers.0.cross_attention"].mean(0)
+        assert_close(weights, expected[1:, :-1])  # the last row is that of the end of the sentence
 
 
 def test_a_head_belongs_to_its_layer() -> None:
     model = tiny_model(ModelConfig.model_validate(FAMILIES["transformer"]), tiny_tokenizers()).eval()
-    heads = [source_attention(model, [([5, 6], [7, 8])], 1, head)[0] for head in (1, 2)]
+    heads = [source_attention(model, [([5, 6], [7, 8])], AttentionChoice(1, head))[0] for head in (1, 2)]
     assert not np.allclose(*heads)
-    assert_close(np.mean(heads, 0), source_attention(model, [([5, 6], [7, 8])], 1)[0])
+    assert_close(np.mean(heads, 0), source_attention(model, [([5, 6], [7, 8])], AttentionChoice(1))[0])
     for layer, head in ((1, 3), (99, None), (0, 1)):
         with pytest.raises(ConfigError, match="there is no"):
-            source_attention(model, [([5, 6], [7])], layer, head)
+            source_attention(model, [([5, 6], [7])], AttentionChoice(layer, head))
 
 
 def test_a_model_without_attention_says_so() -> None:
@@ -148,7 +158,7 @@ def test_pieces_of_weight_become_links_of_words() -> None:
     tokenizers = tiny_tokenizers()
 
     class Mirror(AttentionTorchEngine):
-        def source_attention(self, pairs, batch_size, layer=None, head=None):  # type: ignore[no-untyped-def]
+        def source_attention(self, pairs, batch_size, choice):  # type: ignore[no-untyped-def]
             return [np.eye(len(pair.target), len(pair.source), dtype=np.float32)[:, ::-1] for pair in pairs]
 
     engine = Mirror(tiny_model(tiny_config(), tokenizers), tokenizers, torch.device("cpu"))

@@ -15,12 +15,12 @@ import dragoman
 from dragoman.alignment.word_aligner import AlignedPairs, AlignerConfig, WordAligner
 from dragoman.base.errors import ConfigError
 from dragoman.data.batches.batch import collate
+from dragoman.inspect.attention import AlignedStep, AttentionChoice
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.objectives.guided_alignment import GuidedAlignment, GuidedAlignmentConfig, TokenLinks
 from dragoman.tasks.translation.word_aligner import token_links
 from dragoman.text.words import word_indices
 from dragoman.training.objectives.cross_entropy import CrossEntropy
-from dragoman.translation.alignment import AttentionChoice
 
 LINKS = TokenLinks(
     np.array([0, 3, 3, 4]), np.array([0, 1, 2, 1], np.int32), np.array([0, 0, 1, 2], np.int32)
@@ -34,16 +34,18 @@ def test_rows_of_a_batch_have_their_links() -> None:
     assert share.tolist() == [1, 0.5, 0.5, 1, 0.5, 0.5, 1]
 
 
-def test_the_loss_is_that_of_the_paper() -> None:
+@pytest.mark.parametrize(("step", "first"), [("output", 0), ("input", 1)])
+def test_the_loss_is_that_of_the_papers(step: AlignedStep, first: int) -> None:
     """A target token with n links has the loss −(1/n) Σ log α, and a token without links has none."""
-    objective = GuidedAlignment(CrossEntropy(), LINKS, GuidedAlignmentConfig())
+    objective = GuidedAlignment(CrossEntropy(), LINKS, GuidedAlignmentConfig(step=step))
     weights = torch.rand(3, 4, 5).softmax(-1).requires_grad_()
+    rows = weights[:, first:]
     loss = objective.alignment_loss(weights, [0, 1, 2])
-    expected = -(weights[0, 0, 0].log() + weights[0, 0, 1].log()) / 2 - weights[0, 1, 2].log() - weights[2, 2, 1].log()
+    expected = -(rows[0, 0, 0].log() + rows[0, 0, 1].log()) / 2 - rows[0, 1, 2].log() - rows[2, 2, 1].log()
     assert loss.item() == pytest.approx(expected.item(), abs=1e-4)
     (gradient,) = torch.autograd.grad(loss, weights)
     assert gradient[1].abs().sum() == 0 and set(map(tuple, gradient.nonzero().tolist())) == {
-        (0, 0, 0), (0, 0, 1), (0, 1, 2), (2, 2, 1)
+        (0, first, 0), (0, first, 1), (0, first + 1, 2), (2, first + 2, 1)
     }  # fmt: skip
 
 
@@ -116,5 +118,5 @@ def test_a_toy_learns_the_links_of_reversed_texts(tmp_path: Path) -> None:
             right += len(set(links) & {(length - 1 - target, target) for target in range(length)})
             total += length
         shares.append(right / total)
-    assert translator.supervised_attention == AttentionChoice(None, 1)
+    assert translator.supervised_attention == AttentionChoice(None, 1, "input")
     assert shares[1] > 0.9 and shares[1] > shares[0] + 0.2

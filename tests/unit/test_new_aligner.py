@@ -11,7 +11,7 @@ from tiny_model import SOURCES, write_tiny_model
 from dragoman import Translator, translate_document, translate_file
 from dragoman.alignment.links.links import Alignment, format_pharaoh
 from dragoman.base.errors import ConfigError, DataError, TooLongError
-from dragoman.translation.alignment import AttentionChoice
+from dragoman.inspect.attention import AttentionChoice
 from dragoman.translation.engine import Row
 
 WORDS = {"a": "EINEM", "dog": "HUND", "cat": "KATZE", "chases": "JAGT"}

@@ -35,7 +35,7 @@ from dragoman.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from dragoman.translation.alignment import AttentionChoice
+    from dragoman.inspect.attention import AttentionChoice
     from dragoman.translation.request import RequestSettings, Sampling
 
 
@@ -179,7 +179,7 @@ class LineOptions:
     @property
     def attention(self) -> "AttentionChoice | None":
         """The layer and head for the alignments; None for the default."""
-        from dragoman.translation.alignment import AttentionChoice
+        from dragoman.inspect.attention import AttentionChoice
 
         chosen = (self.alignment_layer, self.alignment_head)
         return None if chosen == (None, None) else AttentionChoice(*chosen)

@@ -23,8 +23,8 @@ from dragoman.documents.formats.recognition import check_content
 from dragoman.documents.formats.union import get_format
 from dragoman.documents.languages import Languages
 from dragoman.documents.pipeline import DocumentPipeline, SegmentedDocument
+from dragoman.inspect.attention import AttentionChoice
 from dragoman.text.symbols import tag_languages
-from dragoman.translation.alignment import AttentionChoice
 from dragoman.translation.files.faulty_lines import FaultyLines, on_error_of
 from dragoman.translation.request import Request, RequestSettings, TextRequest
 from dragoman.translation.result import Translation

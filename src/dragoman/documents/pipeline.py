@@ -15,8 +15,9 @@ from dragoman.documents.formats.format import Content, ParsedDocument
 from dragoman.documents.passage import Passage, Raw, iterate_passages
 from dragoman.documents.placement import render_translation
 from dragoman.documents.sentences import Sentence, segment_passage
+from dragoman.inspect.attention import AttentionChoice
 from dragoman.text.sentences import Splitter
-from dragoman.translation.alignment import AttentionChoice, align_each
+from dragoman.translation.alignment import align_each
 from dragoman.translation.request import Request, TextRequest
 from dragoman.translation.translator import Translator
 

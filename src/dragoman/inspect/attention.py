@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from dragoman.text.symbols import BOS, EOS
 from dragoman.text.tokenizers import Tokenizers
 
 START, END = "<s>", "</s>"
+AlignedStep = Literal["input", "output"]
 KINDS = ("encoder.self_attention", "decoder.self_attention", "decoder.cross_attention")
 
 
@@ -50,6 +51,21 @@ class AttentionMap:
     def mean(self) -> np.ndarray:
         """The mean weights (T, S) over the heads."""
         return np.asarray(self.weights.mean(0))
+
+
+@dataclass(frozen=True)
+class AttentionChoice:
+    """Selects the decoder attention that yields alignments. Layers and heads are numbered from 1.
+
+    layer: None selects the penultimate layer (Garg et al. 2019, section 3.1), or the only layer. head: None averages
+    all heads. step: the decoder step whose weights align a target token. output: the step that predicts the token;
+    input: the next step, which reads it (Chen et al. 2020, "Accurate word alignment induction from neural machine
+    translation", section 3).
+    """
+
+    layer: int | None = None
+    head: int | None = None
+    step: AlignedStep = "output"
 
 
 @dataclass(frozen=True)
@@ -195,17 +211,16 @@ def select_cross_attention(model: SourceModel, layer: int | None = None) -> nn.M
 def source_attention(
     model: SourceModel,
     pairs: Sequence[tuple[Sequence[int], Sequence[int]]],
-    layer: int | None = None,
-    head: int | None = None,
+    choice: AttentionChoice | None = None,
 ) -> list[np.ndarray]:
     """Return the cross-attention weights (T, S) float32 of each sentence pair.
 
-    Row t belongs to the prediction of target token t. Columns are source tokens without EOS, so rows sum to at most 1.
-    The model should be in evaluation mode. pairs: source and target ids without special symbols. layer: as in
-    `select_cross_attention`. head: head number, counted from 1; None: the mean over the heads. Raises ConfigError for
-    an unknown layer or head.
+    Row t belongs to target token t. Columns are source tokens without EOS, so rows sum to at most 1. The model should
+    be in evaluation mode. pairs: source and target ids without special symbols. Raises ConfigError for an unknown layer
+    or head.
     """
-    attention = select_cross_attention(model, layer)
+    choice = choice or AttentionChoice()
+    attention, head = select_cross_attention(model, choice.layer), choice.head
     device = next(model.parameters()).device
     batch = collate([source for source, _ in pairs], [target for _, target in pairs], range(len(pairs))).to(device)
     with torch.inference_mode(), recording() as recorded:
@@ -214,4 +229,5 @@ def source_attention(
     if head is not None and not 1 <= head <= weights.size(1):
         raise ConfigError(f"there is no cross-attention head {head}: this layer has heads 1 to {weights.size(1)}")
     selected = (weights.mean(1) if head is None else weights[:, head - 1]).float().cpu().numpy()
-    return [selected[row, : len(target), : len(source)] for row, (source, target) in enumerate(pairs)]
+    first = 1 if choice.step == "input" else 0
+    return [selected[row, first : first + len(target), : len(source)] for row, (source, target) in enumerate(pairs)]

@@ -5,7 +5,7 @@ word aligner in a model folder.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from threading import Lock
 from typing import Any, Protocol
@@ -16,6 +16,7 @@ from dragoman.alignment.links.links import Alignment
 from dragoman.alignment.word_aligner import WordAligner
 from dragoman.base.errors import ConfigError, LineError
 from dragoman.checkpoint.folder import ALIGNER
+from dragoman.inspect.attention import AttentionChoice
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.words import word_indices
 from dragoman.translation.codec import Codec
@@ -43,17 +44,6 @@ class Aligner(Protocol):
         An alignment file is resumed only if these settings are unchanged.
         """
         ...
-
-
-@dataclass(frozen=True)
-class AttentionChoice:
-    """Selects the decoder attention that yields alignments. Layers and heads are numbered from 1.
-
-    layer: None selects the penultimate layer, or the only layer. head: None averages all heads.
-    """
-
-    layer: int | None = None
-    head: int | None = None
 
 
 class AttentionAligner:
@@ -84,8 +74,7 @@ class AttentionAligner:
         if self._tokenizers.reads_vectors:
             raise ConfigError("cannot align words: the sources of this model are vectors, which have no words")
         pairs = self._codec.encode_pairs(sources, targets, self._tags)
-        engine, layer, head = attention_engine(self._engine), self._choice.layer, self._choice.head
-        weights = engine.source_attention(pairs, batch_size, layer, head) if pairs else []
+        weights = attention_engine(self._engine).source_attention(pairs, batch_size, self._choice) if pairs else []
         return [
             _link_words(
                 matrix[:, len(self._tags) :],
@@ -96,7 +85,7 @@ class AttentionAligner:
         ]
 
     def settings(self) -> Mapping[str, Any]:
-        """Return the selected layer and head."""
+        """Return the selected layer, head and step."""
         return asdict(self._choice)
 
 
@@ -132,7 +121,9 @@ def find_aligner(folder: Path, config: Mapping[str, Any]) -> tuple[StoredAligner
     objective = (config.get("train") or {}).get("objective") or {}
     if objective.get("kind") != "guided_alignment":
         return stored, None
-    return stored, AttentionChoice(objective.get("layer"), objective.get("head", 1))
+    # Folders of earlier versions do not contain the step, which was always that of the prediction.
+    step = objective.get("step", "output")
+    return stored, AttentionChoice(objective.get("layer"), objective.get("head", 1), step)
 
 
 def align_each(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dragoman.base.errors import ConfigError
 from dragoman.decode.constraints.constraint import Constraint
 from dragoman.decode.search import Hypothesis
-from dragoman.inspect.attention import AttentionMap
+from dragoman.inspect.attention import AttentionChoice, AttentionMap
 from dragoman.models.interface import LengthLimits
 from dragoman.translation.request import Decoding
 
@@ -168,11 +168,9 @@ class AttentionEngine(Engine, Protocol):
         """
         ...
 
-    def source_attention(
-        self, pairs: Sequence[Pair], batch_size: int, layer: int | None = None, head: int | None = None
-    ) -> list[np.ndarray]:
-        """Return the weights over the source, including its tags, while the target's T tokens are predicted: (T, S) for
-        each pair, in order.
+    def source_attention(self, pairs: Sequence[Pair], batch_size: int, choice: AttentionChoice) -> list[np.ndarray]:
+        """Return the selected weights over the source, including its tags, for the target's T tokens: (T, S) for each
+        pair, in order.
 
         Weights are as in `inspect.source_attention`. Raises ResourceError for a pair that does not fit into memory.
         """

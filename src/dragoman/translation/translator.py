@@ -18,11 +18,11 @@ from dragoman.checkpoint.meta import Meta
 from dragoman.control.control import Control
 from dragoman.control.glossary import Glossary
 from dragoman.decode.search import SearchConfig
-from dragoman.inspect.attention import AttentionMap
+from dragoman.inspect.attention import AttentionChoice, AttentionMap
 from dragoman.inspect.inspection import Inspection
 from dragoman.text.symbols import tag_languages
 from dragoman.text.tokenizers import Tokenizers
-from dragoman.translation.alignment import Aligner, AttentionAligner, AttentionChoice, find_aligner
+from dragoman.translation.alignment import Aligner, AttentionAligner, find_aligner
 from dragoman.translation.choice import open_engine
 from dragoman.translation.codec import Codec
 from dragoman.translation.continuous import ContinuousTranslation, continuous_engine

@@ -6,7 +6,7 @@ import numpy as np
 
 from dragoman.base.log import warn
 from dragoman.decode.search import Hypothesis
-from dragoman.inspect.attention import AttentionMap
+from dragoman.inspect.attention import AttentionChoice, AttentionMap
 from dragoman.models.interface import LengthLimits
 from dragoman.translation.engine import AttentionEngine, Engine, Pair, Row
 
@@ -57,11 +57,9 @@ class PreferredEngine:
         """See `AttentionEngine.attention`; computed by the reference engine."""
         return self.reference.attention(source, target)
 
-    def source_attention(
-        self, pairs: Sequence[Pair], batch_size: int, layer: int | None = None, head: int | None = None
-    ) -> list[np.ndarray]:
+    def source_attention(self, pairs: Sequence[Pair], batch_size: int, choice: AttentionChoice) -> list[np.ndarray]:
         """See `AttentionEngine.source_attention`; computed by the reference engine."""
-        return self.reference.source_attention(pairs, batch_size, layer, head)
+        return self.reference.source_attention(pairs, batch_size, choice)
 
     def without_weights(self) -> list[str]:
         """See `AttentionEngine.without_weights`; computed by the reference engine."""

@@ -19,7 +19,7 @@ from dragoman.decode.forced import CHUNK, force
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.sampling import sample, uniforms
 from dragoman.decode.search import Hypothesis, SearchConfig
-from dragoman.inspect.attention import AttentionMap, attention_maps, source_attention, without_weights
+from dragoman.inspect.attention import AttentionChoice, AttentionMap, attention_maps, source_attention, without_weights
 from dragoman.models.footprint import SHORT_TRIAL, Footprint, evaluate_polynomial, measure_footprint, refine_footprint
 from dragoman.models.interface import LengthLimits, Memory, SourceModel
 from dragoman.nn.attention.interface import Attention
@@ -210,9 +210,7 @@ class AttentionTorchEngine(TorchEngine):
         """See `AttentionEngine.attention`."""
         return attention_maps(self.model, self._tokenizers, target, source)
 
-    def source_attention(
-        self, pairs: Sequence[Pair], batch_size: int, layer: int | None = None, head: int | None = None
-    ) -> list[np.ndarray]:
+    def source_attention(self, pairs: Sequence[Pair], batch_size: int, choice: AttentionChoice) -> list[np.ndarray]:
         """See `AttentionEngine.source_attention`; a batch that does not fit into memory is halved."""
         order = sorted(range(len(pairs)), key=lambda index: (len(pairs[index].target), len(pairs[index].source)))
         maps: dict[int, np.ndarray] = {}
@@ -220,7 +218,7 @@ class AttentionTorchEngine(TorchEngine):
             weights = self._compute_in_parts(
                 [pairs[index] for index in indices],
                 self._attention_bytes,
-                lambda part: source_attention(self.model, [(each.source, each.target) for each in part], layer, head),
+                lambda part: source_attention(self.model, [(each.source, each.target) for each in part], choice),
             )
             maps.update(zip(indices, weights, strict=True))
         return [maps[index] for index in range(len(pairs))]

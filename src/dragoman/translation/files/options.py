@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from dragoman.base.errors import ConfigError, DataError, reject_options
-from dragoman.translation.alignment import Aligner, AttentionChoice
+from dragoman.inspect.attention import AttentionChoice
+from dragoman.translation.alignment import Aligner
 from dragoman.translation.request import RequestSettings, Sampling
 from dragoman.translation.reranking.choice import Choice
 from dragoman.translation.reranking.config import RerankingConfig

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from dragoman.alignment.word_aligner import AlignerConfig
 from dragoman.base.errors import ConfigError
-from dragoman.inspect.attention import select_cross_attention
+from dragoman.inspect.attention import AlignedStep, select_cross_attention
 from dragoman.nn.attention.recording import recording
 from dragoman.nn.auxiliary import collecting
 from dragoman.training.objectives.cross_entropy import CrossEntropy, LabelSmoothingConfig
@@ -26,8 +26,10 @@ class GuidedAlignmentConfig(LabelSmoothingConfig):
     """Guided alignment (Garg et al. 2019, "Jointly learning to align and translate with Transformer models").
 
     Cross-entropy + λ · L, where L is the cross-entropy of the attention weights of one head and the links of a word
-    aligner: −(1/n) Σ log α(t, s) for a target token t with n links, and 0 for a target token without links. The
-    aligner is trained on the training pairs before the run. YAML: `train: {objective: {kind: guided_alignment}}`.
+    aligner: −(1/n) Σ log α(t, s) for a target token t with n links, and 0 for a target token without links. By default,
+    α(t, s) are the weights of the step that reads t (Chen et al. 2020, "Accurate word alignment induction from neural
+    machine translation", section 3). The aligner is trained on the training pairs before the run. YAML: `train:
+    {objective: {kind: guided_alignment}}`.
     """
 
     kind: Literal["guided_alignment"] = "guided_alignment"
@@ -36,6 +38,11 @@ class GuidedAlignmentConfig(LabelSmoothingConfig):
         None, ge=1, description="Decoder layer of the head, from 1; null: the penultimate layer, or the only layer."
     )
     head: int = Field(1, ge=1, description="Cross-attention head that is supervised, from 1.")
+    step: AlignedStep = Field(
+        "input",
+        description="Decoder step whose weights align a target token. input: the step that reads the token, so that "
+        "the head knows it (Chen et al. 2020); output: the step that predicts it (Garg et al. 2019).",
+    )
     aligner: AlignerConfig = Field(AlignerConfig(), description="Word aligner whose links supervise the head.")
 
     @property
@@ -111,6 +118,8 @@ class GuidedAlignment:
         )
 
     def alignment_loss(self, weights: Tensor, rows: Sequence[int]) -> Tensor:
-        """Return the alignment loss of a batch, summed over target tokens. weights: (B, T, S)."""
+        """Return the alignment loss of a batch, summed over target tokens. weights: (B, T + 1, S)."""
         row, target, source, share = (each.to(weights.device) for each in self.links.of_rows(rows))
+        if self.config.step == "input":
+            target = target + 1
         return -(share * (weights[row, target, source].float() + _SMALLEST_WEIGHT).log()).sum()
