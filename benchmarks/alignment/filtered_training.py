@@ -50,10 +50,8 @@ def main() -> None:
             metric=["bleu", "chrf"],
             quiet=True,
         )
-        print(
-            f"| {name} | {Translator.load(run).meta.step:,} | {result['bleu'].value:.2f} | {result['chrf'].value:.2f} |",
-            flush=True,
-        )
+        updates = Translator.load(run).meta.step
+        print(f"| {name} | {updates:,} | {result['bleu'].value:.2f} | {result['chrf'].value:.2f} |", flush=True)
 
 
 def write_text(folder: Path, pairs: int, share: float) -> Path:
