@@ -11,11 +11,11 @@ from matplotlib.ft2font import FT2Font
 from matplotlib.image import imread
 
 from dragoman.inspect.attention import AttentionMap
-from dragoman.inspect.pictures import curves, figure, matrices
-from dragoman.inspect.pictures.attention import draw_attention, draw_overview
-from dragoman.inspect.pictures.curves import draw_curves
-from dragoman.inspect.pictures.figure import save
+from dragoman.inspect.figures.heads import head_grid, layer_heads
+from dragoman.inspect.figures.training_curves import draw_curves, training_curves
+from dragoman.inspect.pictures import figure
 from dragoman.inspect.pictures.sheet import Labels, Sheet
+from dragoman.inspect.run_log import RunLog
 
 BLUE, ORANGE = (31, 95, 168), (217, 115, 26)
 
@@ -43,7 +43,7 @@ def _log(path: Path, steps: int, validations: bool = True) -> Path:
     return path
 
 
-def test_curves_show_each_validation_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_curves_show_each_validation_set(tmp_path: Path) -> None:
     lines = [
         {
             "step": step,
@@ -57,11 +57,7 @@ def test_curves_show_each_validation_set(tmp_path: Path, monkeypatch: pytest.Mon
         for step in (10, 20)
     ]
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    figures = []
-    for drawer in (curves, matrices):
-        monkeypatch.setattr(drawer, "save", lambda figure, png: (figures.append(figure), save(figure, png)))
-    draw_curves(tmp_path / "log.jsonl", tmp_path / "curves.png")
-    bleu = figures[0].axes[2]
+    bleu = training_curves(RunLog(tmp_path / "log.jsonl").records).draw().axes[2]
     drawn = {line.get_label(): (list(line.get_xdata()), list(line.get_ydata())) for line in bleu.get_lines()}
     assert drawn["a $x"] == ([10, 20], [10, 20])
     assert drawn["b"] == ([20], [20])
@@ -110,7 +106,7 @@ def test_no_temporary_file_remains(tmp_path: Path) -> None:
 def test_a_heavier_weight_is_darker(tmp_path: Path) -> None:
     weights = np.tile(np.eye(4, dtype=np.float32) * 0.97 + 0.01, (1, 1, 1))
     labels = ("a", "b", "c", "d")
-    draw_attention(AttentionMap("encoder.layers.0.self_attention", weights, labels, labels), tmp_path / "map.png")
+    layer_heads(AttentionMap("encoder.layers.0.self_attention", weights, labels, labels)).write(tmp_path / "map.png")
     darkest = (13, 47, 92)
     assert 0.02 < _share(tmp_path / "map.png", darkest) < 0.5
 
@@ -123,13 +119,13 @@ def test_a_heavier_weight_is_darker(tmp_path: Path) -> None:
 def test_any_piece_can_be_a_label(tmp_path: Path, labels: tuple[str, ...]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        draw_attention(_attention(labels, labels), tmp_path / "map.png")
+        layer_heads(_attention(labels, labels)).write(tmp_path / "map.png")
     assert imread(tmp_path / "map.png").shape[0] > 300
 
 
 def test_long_sentences_stay_within_a_printable_size(tmp_path: Path) -> None:
     many = tuple(f"p{number}" for number in range(260))
-    draw_attention(_attention(many[:3], many, heads=1), tmp_path / "map.png")
+    layer_heads(_attention(many[:3], many, heads=1)).write(tmp_path / "map.png")
     height, width, _ = imread(tmp_path / "map.png").shape
     assert height < 1000
     assert width < 7500
@@ -139,7 +135,7 @@ def test_layers_and_heads_of_a_long_text_are_drawn_without_names(tmp_path: Path)
     many = tuple(f"p{number}" for number in range(70))
     weights = np.full((3, 70, 70), 1 / 70, dtype=np.float32)
     maps = [AttentionMap(f"encoder.layers.{layer}.self_attention", weights, many, many) for layer in (0, 1)]
-    draw_overview(maps, tmp_path / "map.svg")
+    head_grid(maps).write(tmp_path / "map.svg")
     text = (tmp_path / "map.svg").read_text("utf-8")
     assert text.count("<image") == 2 * 4 + 1, "two layers of three heads and their mean, and the bar of colours"
     assert all(f"layer {layer}, {name}<" in text for layer in (1, 2) for name in ("mean of the heads", "head 3"))

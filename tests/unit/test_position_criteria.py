@@ -9,7 +9,7 @@ from matplotlib.image import imread
 
 from dragoman.base.settings.config import kinds, union_members
 from dragoman.cli.main import main
-from dragoman.inspect.pictures.matrices import draw_matrices
+from dragoman.inspect.figures.matrices import Matrices
 from dragoman.lecture.position_criteria import CRITERIA, Probe, Setting, criteria_table, first_rise, judge
 from dragoman.nn.positions.learned import LearnedConfig
 from dragoman.nn.positions.relative import RelativeConfig
@@ -123,7 +123,8 @@ def test_matrices_are_drawn_as_they_are(tmp_path: Path) -> None:
     pictures = []
     for place, value in enumerate((0.0, -1.0)):
         matrix[3, 1] = value
-        draw_matrices({"a": matrix, "b": np.eye(4, dtype=np.float32)}, tmp_path / f"{place}.png", "t", ("x", "y"), "v")
+        matrices = {"a": matrix, "b": np.eye(4, dtype=np.float32)}
+        Matrices(title="t", caption="", matrices=matrices, axes=("y", "x"), unit="v").write(tmp_path / f"{place}.png")
         pictures.append(imread(tmp_path / f"{place}.png")[..., :3])
     one, two = pictures
     orange = (np.abs(two - np.array([0x8A, 0x3D, 0x06]) / 255).max(-1) < 0.02).nonzero()

@@ -117,15 +117,15 @@ def _pair_to_draw(sources: Sequence[str], targets: Sequence[str], line: int) -> 
 
 
 def _draw(aligner: WordAligner, source: str, target: str, symmetrization: str, file: Path) -> None:
-    from dragoman.inspect.pictures.alignment import draw_alignments
+    from dragoman.inspect.figures.alignments import alignment_figure
 
     heuristics = {"forward": "source → target", "reverse": "target → source"}
     heuristics.setdefault(symmetrization, symmetrization)
-    panels = {
+    aligners = {
         heading: aligner.align_pairs([source], [target], heuristic).alignments[0]
         for heuristic, heading in heuristics.items()
     }
-    draw_alignments(source.split(), target.split(), panels, file)
+    alignment_figure(source.split(), target.split(), aligners).write(file)
 
 
 def _write(alignments: Sequence[Alignment], path: Path) -> None:

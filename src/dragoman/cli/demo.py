@@ -40,7 +40,7 @@ def demo(
     from dragoman.base.files import check_new_folder
     from dragoman.base.log import info
     from dragoman.base.settings.load import load_settings
-    from dragoman.inspect.pictures.attention import draw_attention
+    from dragoman.inspect.figures.heads import layer_heads
     from dragoman.metrics.bleu import BLEU
     from dragoman.metrics.chrf import ChrF
     from dragoman.tasks.train import train
@@ -79,7 +79,7 @@ def demo(
     _print_examples(sources, translations, references)
     example = _choose_example(sources, translations, references)
     attention = out / "attention.png"
-    draw_attention(_most_focused_map(translator, sources[example]), attention)
+    layer_heads(_most_focused_map(translator, sources[example])).write(attention)
     print(f"\nmodel              {out}")
     print(f"learning curve     {out / 'curves.png'}")
     print(f"attention picture  {attention}")

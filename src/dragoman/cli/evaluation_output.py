@@ -53,9 +53,9 @@ def print_label_measures(
         matrix = results[0].reports[0].confusion
         if matrix is None:
             raise ConfigError(f"{model} does not predict classes of texts: leave out --confusion")
-        from dragoman.inspect.pictures.confusion import draw_confusion
+        from dragoman.inspect.figures.confusion import label_confusion
 
-        draw_confusion(matrix, confusion)
+        label_confusion(matrix).write(confusion)
     if len(results) == 1:
         print(format_json(results[0].as_json()) if as_json else results[0])
     elif as_json:

@@ -13,6 +13,7 @@ import numpy as np
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.files import atomic_folder, check_new_folder
 from dragoman.inspect.attention import KINDS, AttentionMap, SentenceWeights
+from dragoman.inspect.figures.heads import head_grid, layer_heads
 from dragoman.inspect.relevance import Relevance
 
 ARRAYS, INDEX, PAGE = "attention.npz", "index.json", "index.html"
@@ -106,7 +107,6 @@ class Inspection:
         picture without attention to a source; DataError if the picture does not fit the source.
         """
         # a local import, because importing matplotlib takes a second
-        from dragoman.inspect.pictures.attention import draw_attention, draw_overview
         from dragoman.inspect.pictures.document import draw_document
         from dragoman.inspect.pictures.regions import RegionPicture, draw_regions, read_picture
         from dragoman.inspect.pictures.relevance import draw_relevance
@@ -123,9 +123,9 @@ class Inspection:
                 draw_regions(pixels, regions, seen, *(temporary / file for file in _picture_files("regions")))
             for kind, maps in self.kinds.items():
                 if len(maps) > 1:
-                    draw_overview(maps, *(temporary / name for name in _picture_files(kind)))
+                    head_grid(maps).write(*(temporary / name for name in _picture_files(kind)))
                 for each in maps:
-                    draw_attention(each, *(temporary / name for name in _picture_files(_base_name(each, maps))))
+                    layer_heads(each).write(*(temporary / name for name in _picture_files(_base_name(each, maps))))
             for name, relevance in self._relevances.items():
                 draw_relevance(relevance, *(temporary / file for file in _picture_files(name)))
             if self.document:

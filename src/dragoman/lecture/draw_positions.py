@@ -8,7 +8,7 @@ from typing import Any, cast
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.config import kinds, union_members
 from dragoman.base.settings.load import Overrides, all_overrides, load_settings
-from dragoman.inspect.pictures.matrices import draw_matrices
+from dragoman.inspect.figures.matrices import Matrices
 from dragoman.lecture.position_criteria import Probe, Setting, Verdict, criteria_table, first_rise, judge
 from dragoman.lecture.reach import reach_table
 from dragoman.nn.positions.scheme import PositionScheme
@@ -105,6 +105,7 @@ def draw_positions(
     return PositionsDrawing(chosen.kind, setting, pictures, verdicts, has_vectors, rise, schemes, layers)
 
 
+_SLIDE = "deck 001, four criteria for positions; deck 002, positions"
 _PICTURES = ("encoding.png", "dot-products.png", "weights.png")
 
 
@@ -121,9 +122,23 @@ def _draw_vectors(probe: Probe, setting: Setting, title: str, out: Path) -> tupl
     _create_folder(out)
     matrix, pairs = probe.vectors(setting.length).numpy(), probe.pairs(setting.length)[0]
     vectors, products = (out / name for name in _PICTURES[:2])
-    draw_matrices({"position vectors PE(i)": matrix}, vectors, title, ("vector component", "position i"), "value")
-    axes = ("position j", "position i")
-    draw_matrices({"dot products of position vectors": pairs.numpy()}, products, title, axes, "PE(i)·PE(j)")
+    Matrices(
+        title=title,
+        caption="Each row is the vector of a position.",
+        slide=_SLIDE,
+        matrices={"position vectors PE(i)": matrix},
+        axes=("position i", "vector component"),
+        unit="value",
+    ).write(vectors)
+    Matrices(
+        title=title,
+        caption="The dot products of the vectors of all pairs of positions.",
+        slide=_SLIDE,
+        limits="Large products mean similar vectors only if all vectors have the same length.",
+        matrices={"dot products of position vectors": pairs.numpy()},
+        axes=("position i", "position j"),
+        unit="PE(i)·PE(j)",
+    ).write(products)
     return (vectors, products), first_rise(pairs)
 
 
@@ -131,8 +146,13 @@ def _draw_weights(probe: Probe, setting: Setting, title: str, out: Path) -> Path
     _create_folder(out)
     matrices = probe.pairs(setting.length).numpy()
     names = [f"head {head + 1}" for head in range(setting.heads)] if len(matrices) > 1 else ["all heads"]
-    bar = "weight for identical tokens, relative to the row's maximum"
-    weights = dict(zip(names, matrices, strict=True))
-    path, axes = out / _PICTURES[2], ("key position j", "query position i")
-    draw_matrices(weights, path, f"{title}, {setting.heads} heads", axes, bar)
+    path = out / _PICTURES[2]
+    Matrices(
+        title=f"{title}, {setting.heads} heads",
+        caption="The attention weights of each head among identical tokens.",
+        slide=_SLIDE,
+        matrices=dict(zip(names, matrices, strict=True)),
+        axes=("query position i", "key position j"),
+        unit="weight for identical tokens, relative to the row's maximum",
+    ).write(path)
     return path

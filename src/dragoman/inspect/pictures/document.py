@@ -7,7 +7,17 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from dragoman.inspect.attention import SentenceWeights
-from dragoman.inspect.pictures.figure import GRID, INK, ORANGE, QUIET, SHADES, new_figure, save, text_width
+from dragoman.inspect.pictures.figure import (
+    GRID,
+    INK,
+    ORANGE,
+    QUIET,
+    SHADES,
+    new_figure,
+    save,
+    shorten_text,
+    text_width,
+)
 from dragoman.text.pieces import readable
 
 _WIDTH, _LEFT, _RIGHT = 10.0, 1.0, 0.3
@@ -34,7 +44,15 @@ def draw_document(label: str, sentences: Sequence[SentenceWeights], *files: Path
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
     axes.set(xlim=(0, _WIDTH), ylim=(height, 0))
-    axes.text(0.3, _TITLE / 2, f"predicted: {_shorten(label)}", fontsize=12, color=INK, va="center", parse_math=False)
+    axes.text(
+        0.3,
+        _TITLE / 2,
+        f"predicted: {shorten_text(label, _MAX_LENGTH)}",
+        fontsize=12,
+        color=INK,
+        va="center",
+        parse_math=False,
+    )
     largest = max(each.weight for each in sentences)
     strongest = max((max(_shades(each), default=0.0) for each in sentences), default=0.0) or 1.0
     top = _TITLE
@@ -60,7 +78,7 @@ def _lines(sentence: SentenceWeights) -> Iterator[list[tuple[str, float, float]]
     line: list[tuple[str, float, float]] = []
     used = 0.0
     for word, value in zip(sentence.words, _shades(sentence), strict=True):
-        shown = _shorten(readable(word.encode("utf-8", "surrogatepass")))
+        shown = shorten_text(readable(word.encode("utf-8", "surrogatepass")), _MAX_LENGTH)
         width = text_width(shown, _POINTS) + 0.08
         if line and used + width > _WIDTH - _LEFT - _RIGHT:
             yield line
@@ -80,7 +98,3 @@ def _draw_line(axes: Axes, line: Sequence[tuple[str, float, float]], top: float,
         middle = x + width / 2, top + _WORD / 2
         axes.text(*middle, word, fontsize=_POINTS, color=ink, ha="center", va="center", parse_math=False)
         x += width + _GAP
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= _MAX_LENGTH else text[: _MAX_LENGTH - 1] + "…"

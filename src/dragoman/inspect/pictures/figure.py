@@ -3,7 +3,7 @@
 import unicodedata
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
 from io import BytesIO
 from pathlib import Path
@@ -20,14 +20,24 @@ from matplotlib.ft2font import FT2Font
 from matplotlib.text import Text
 
 from dragoman.base.files import atomic_write
+from dragoman.text.pieces import readable
 
 DEFAULT_FONT = "DejaVu Sans"
 """A font that is bundled with matplotlib."""
 
 INK, QUIET, GRID = "#1f2933", "#66737f", "#e4e8ec"
 BLUE, ORANGE = "#1f5fa8", "#d9731a"
+COLOURS = (BLUE, ORANGE, "#2e8b57", "#8a4fa8", "#b03a48", "#66737f")
+"""Colours of lines, such as runs, heads and aligners."""
+DASHES: tuple[Any, ...] = ("solid", (0, (5, 2)), (0, (1, 1.5)))
+MARKERS = ("s", "o", "^", "v", "D", "P")
+"""Dashes and points of lines, so that lines can be distinguished without colours."""
 SIGNED = LinearSegmentedColormap.from_list("signed", ["#8a3d06", "#e89a4f", "#ffffff", "#6a9fd4", "#0d2f5c"])
+GREYS = LinearSegmentedColormap.from_list("greys", ["#ffffff", "#9aa5b1"])
 SHADES = LinearSegmentedColormap.from_list("attention", ["#ffffff", "#d5e4f3", "#86b3dc", "#2f74b5", "#0d2f5c"])
+
+_MAX_LENGTH = 24
+"""Usual maximum number of characters of a label."""
 
 RESOLUTION = 140
 """Resolution of a PNG in pixels per inch."""
@@ -55,6 +65,9 @@ def save(figure: Figure, *paths: Path) -> None:
     families = find_fonts("".join(text.get_text() for text in texts if isinstance(text, Text))).families
     for text in texts:
         text.set_fontfamily([*families, "sans-serif"])
+    with ignore_missing_glyphs():
+        figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # a second layout would move the axes by some pixels
     for path in paths:
         buffer = BytesIO()
         with ignore_missing_glyphs(), matplotlib.rc_context(_SVG_SETTINGS):
@@ -63,6 +76,21 @@ def save(figure: Figure, *paths: Path) -> None:
             else:
                 figure.savefig(buffer, format="png")
         atomic_write(path, buffer.getvalue())
+
+
+def shorten_token(token: str, length: int = _MAX_LENGTH) -> str:
+    """Return a token as a label of at most `length` characters, with control characters made visible."""
+    return shorten_text(readable(token.encode("utf-8", "surrogatepass")), length)
+
+
+def shorten_text(text: str, length: int = _MAX_LENGTH) -> str:
+    """Return a text of at most `length` characters, with an ellipsis for the rest."""
+    return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
+def minus_sign(number: str) -> str:
+    """Return a number with a minus sign instead of a hyphen."""
+    return number.replace("-", "−")
 
 
 def draw_frame(axes: Axes) -> None:
@@ -129,6 +157,11 @@ def text_width(text: str, points: float) -> float:
 @cache
 def _other_fonts() -> tuple[tuple[str, str], ...]:
     """Return the family and file of all installed upright fonts except the default font, sans-serif fonts first."""
+    known = {each.fname for each in font_manager.fontManager.ttflist}
+    for file in font_manager.findSystemFonts():  # some may have been installed after matplotlib saved its list
+        if file not in known:
+            with suppress(OSError, RuntimeError):
+                font_manager.fontManager.addfont(file)
     entries: list[FontEntry] = font_manager.fontManager.ttflist
     upright = {
         each.name: each.fname

@@ -1,21 +1,21 @@
-"""Heat maps of arbitrary matrices as a PNG file."""
+"""Heat maps of matrices with numbered rows and columns."""
 
 from collections.abc import Mapping
 from math import ceil
-from pathlib import Path
+from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
 
-from dragoman.inspect.pictures.figure import INK, QUIET, SHADES, SIGNED, draw_frame, new_figure, save
+from dragoman.inspect.pictures.figure import INK, QUIET, SHADES, SIGNED, draw_frame, new_figure
 
 
-def draw_matrices(
-    matrices: Mapping[str, np.ndarray], png: Path, title: str, axes_labels: tuple[str, str], bar_label: str
-) -> None:
+def draw_matrices(title: str, matrices: Mapping[str, NDArray[Any]], axes: tuple[str, str], unit: str) -> Figure:
     """Draw matrices of equal shape side by side, with their keys as titles and a common colour scale where 0 is white.
 
-    axes_labels: labels of the horizontal and the vertical axis. bar_label: label of the colour bar.
+    axes: names of the vertical and of the horizontal axis. unit: label of the colour bar.
     """
     count = len(matrices)
     columns = min(count, 4)
@@ -38,8 +38,8 @@ def draw_matrices(
             interpolation="nearest",
         )
         panel.set_title(name, fontsize=9, color=QUIET, pad=4)
-        panel.set_xlabel(axes_labels[0], fontsize=9, color=QUIET)
-        panel.set_ylabel(axes_labels[1], fontsize=9, color=QUIET)
+        panel.set_xlabel(axes[1], fontsize=9, color=QUIET)
+        panel.set_ylabel(axes[0], fontsize=9, color=QUIET)
         panel.label_outer()
         panel.tick_params(labelsize=8, colors=QUIET, length=0)
         for axis in (panel.xaxis, panel.yaxis):
@@ -49,6 +49,6 @@ def draw_matrices(
     bar = figure.colorbar(image, ax=panels, fraction=0.04, pad=0.02, aspect=30)
     bar.outline.set_visible(False)
     bar.ax.tick_params(labelsize=8, colors=QUIET, length=0)
-    bar.set_label(bar_label, fontsize=9, color=QUIET)
+    bar.set_label(unit, fontsize=9, color=QUIET)
     figure.suptitle(title, fontsize=12, color=INK, x=0.02, ha="left")
-    save(figure, png)
+    return figure

@@ -7,7 +7,7 @@ from pathlib import Path
 from matplotlib.axes import Axes
 
 from dragoman.inspect.attention import NeighbourWeights
-from dragoman.inspect.pictures.figure import BLUE, GRID, INK, QUIET, SHADES, new_figure, save
+from dragoman.inspect.pictures.figure import BLUE, GRID, INK, QUIET, SHADES, new_figure, save, shorten_text
 
 _PANEL = 5.2
 """Side of a panel in inches."""
@@ -18,9 +18,6 @@ _MAX_NEIGHBOURS = 20
 _THICKEST = 9.0
 """Width in points of the line of the largest weight."""
 
-_MAX_LENGTH = 24
-"""Maximum number of characters of an id or a label."""
-
 
 def draw_neighbours(node: str, title: str, layers: Sequence[NeighbourWeights], *files: Path) -> None:
     """Draw the mean weights over the heads in each layer, largest first, clockwise from the top.
@@ -30,7 +27,7 @@ def draw_neighbours(node: str, title: str, layers: Sequence[NeighbourWeights], *
     """
     count = len(layers)
     figure = new_figure(_PANEL * count, _PANEL + 0.5)
-    figure.suptitle(f"{_shorten(node)}: {title}", color=INK, fontsize=12, parse_math=False)
+    figure.suptitle(f"{shorten_text(node)}: {title}", color=INK, fontsize=12, parse_math=False)
     largest = max((float(layer.mean.max()) for layer in layers if len(layer.ids)), default=1.0)
     for number, layer in enumerate(layers, 1):
         axes = figure.add_subplot(1, count, number)
@@ -51,11 +48,13 @@ def _draw_layer(axes: Axes, node: str, layer: NeighbourWeights, largest: float) 
         share = weight / largest
         axes.plot([0, x], [0, y], color=SHADES(0.2 + 0.8 * share), linewidth=max(0.4, _THICKEST * share), zorder=1)
         axes.plot(x, y, "o", color=BLUE, markersize=6, zorder=2)
-        name = f"{_shorten(layer.ids[index])} (itself)" if layer.ids[index] == node else _shorten(layer.ids[index])
+        name = (
+            f"{shorten_text(layer.ids[index])} (itself)" if layer.ids[index] == node else shorten_text(layer.ids[index])
+        )
         axes.text(
             1.1 * x,
             1.1 * y,
-            f"{name}\n{_shorten(layer.labels[index])}\n{weight:.2f}",
+            f"{name}\n{shorten_text(layer.labels[index])}\n{weight:.2f}",
             fontsize=7,
             color=INK,
             ha="center" if abs(x) < 0.3 else "left" if x > 0 else "right",
@@ -68,7 +67,3 @@ def _draw_layer(axes: Axes, node: str, layer: NeighbourWeights, largest: float) 
     if hidden := len(layer.ids) - len(shown):
         rest = float(layer.mean[layer.order[_MAX_NEIGHBOURS:]].sum())
         axes.text(0, -1.55, f"{hidden} further neighbours: {rest:.2f}", fontsize=8, color=QUIET, ha="center")
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= _MAX_LENGTH else text[: _MAX_LENGTH - 1] + "…"

@@ -10,7 +10,17 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.patches import Rectangle
 
-from dragoman.inspect.pictures.figure import GRID, INK, QUIET, SIGNED, new_figure, save, text_width
+from dragoman.inspect.pictures.figure import (
+    GRID,
+    INK,
+    QUIET,
+    SIGNED,
+    minus_sign,
+    new_figure,
+    save,
+    shorten_text,
+    text_width,
+)
 from dragoman.inspect.relevance import Relevance, RelevantText
 from dragoman.text.pieces import readable
 
@@ -48,8 +58,10 @@ def draw_relevance(relevance: Relevance, *files: Path) -> None:
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
     axes.set(xlim=(0, _WIDTH), ylim=(height, 0))
-    title = " ".join(f"{_TITLES[relevance.method]} the {relevance.output} = {_sign(f'{relevance.value:.3f}')}".split())
-    axes.text(_MARGIN, _TITLE / 2, _shorten(title, 110), fontsize=12, color=INK, va="center", parse_math=False)
+    title = " ".join(
+        f"{_TITLES[relevance.method]} the {relevance.output} = {minus_sign(f'{relevance.value:.3f}')}".split()
+    )
+    axes.text(_MARGIN, _TITLE / 2, shorten_text(title, 110), fontsize=12, color=INK, va="center", parse_math=False)
     known = [abs(value) for text in relevance.texts for value in text.values if not isnan(value)]
     limit = max(known, default=0.0) or 1.0
     top = _TITLE
@@ -67,7 +79,7 @@ def draw_relevance(relevance: Relevance, *files: Path) -> None:
     box = (_MARGIN / _WIDTH, (_LEGEND - 0.3) / height, 3.4 / _WIDTH, 0.12 / height)
     scale = ScalarMappable(Normalize(-limit, limit), SIGNED)
     bar = figure.colorbar(scale, cax=figure.add_axes(box), orientation="horizontal")
-    bar.set_ticks([each * limit for each in _TICKS], labels=[_sign(f"{each * limit:.2g}") for each in _TICKS])
+    bar.set_ticks([each * limit for each in _TICKS], labels=[minus_sign(f"{each * limit:.2g}") for each in _TICKS])
     bar.outline.set_visible(False)
     bar.ax.tick_params(labelsize=8, colors=QUIET, length=0)
     bar.set_label(f"{relevance.method}; orange lowers, blue raises the output", fontsize=8, color=QUIET)
@@ -76,7 +88,7 @@ def draw_relevance(relevance: Relevance, *files: Path) -> None:
 
 def _sums(relevance: Relevance) -> str:
     words, symbols = f"{relevance.total - relevance.symbols:+.3f}", f"{relevance.symbols:+.3f}"
-    return f"sum of the words {_sign(words)}, special symbols {_sign(symbols)}"
+    return f"sum of the words {minus_sign(words)}, special symbols {minus_sign(symbols)}"
 
 
 def _lines(text: RelevantText) -> Iterator[list[tuple[str, float, float]]]:
@@ -84,7 +96,7 @@ def _lines(text: RelevantText) -> Iterator[list[tuple[str, float, float]]]:
     line: list[tuple[str, float, float]] = []
     used = 0.0
     for word, value in zip(text.words, text.values, strict=True):
-        shown = _shorten(readable(word.encode("utf-8", "surrogatepass")), _MAX_LENGTH)
+        shown = shorten_text(readable(word.encode("utf-8", "surrogatepass")), _MAX_LENGTH)
         width = max(text_width(shown, _WORD_POINTS) + 0.1, text_width(_number(value), _VALUE_POINTS) + 0.04)
         if line and used + width > _WIDTH - 2 * _MARGIN:
             yield line
@@ -112,13 +124,4 @@ def _draw_line(axes: Axes, line: Sequence[tuple[str, float, float]], top: float,
 def _number(value: float) -> str:
     if isnan(value):
         return "–"
-    return _sign(f"{value:+.2f}") if abs(value) >= 0.005 else "0"
-
-
-def _sign(number: str) -> str:
-    """Return a number with a minus sign instead of a hyphen."""
-    return number.replace("-", "−")
-
-
-def _shorten(text: str, length: int) -> str:
-    return text if len(text) <= length else text[: length - 1] + "…"
+    return minus_sign(f"{value:+.2f}") if abs(value) >= 0.005 else "0"

@@ -12,8 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 
-from dragoman.inspect.pictures.figure import GRID, INK, QUIET, new_figure, text_width
-from dragoman.text.pieces import readable
+from dragoman.inspect.pictures.figure import GRID, INK, QUIET, new_figure, shorten_token, text_width
 
 _MAX_CELL, _MIN_CELL = 0.36, 0.125
 """Maximum and minimum size of a cell in inches. Labels would be too small for smaller cells."""
@@ -31,8 +30,6 @@ _GAP, _HEADING, _TITLE, _BAR = 0.25, 0.42, 0.6, 0.85
 _ROTATION = 60.0
 """Rotation of column labels in degrees."""
 
-_MAX_LABEL_LENGTH = 24
-"""Maximum number of characters of a label."""
 _MEASURED_LABELS = 8
 """Number of labels whose widths are measured. The labels with the most characters are selected."""
 _MAX_GRID_TOKENS = 40
@@ -60,7 +57,7 @@ class Labels:
         """Return as many labels as fit. cell: size of a cell in inches."""
         every = max(1, ceil(_MIN_CELL / cell - 1e-6))
         points = min(9.0, round(52 * cell * every, 1))
-        texts = tuple(_truncate(token) for token in tokens[::every])
+        texts = tuple(shorten_token(token) for token in tokens[::every])
         longest = sorted(texts, key=len)[-_MEASURED_LABELS:]
         return cls(texts, every, points, max(text_width(text, points) for text in longest) + 0.08)
 
@@ -69,7 +66,8 @@ class Labels:
 class Sheet:
     """A grid of panels with the same queries and keys.
 
-    rows, columns: number of panels. cell: size of a cell in inches. has_labels: whether tokens are labelled.
+    rows, columns: number of panels. cell: size of a cell in inches. has_labels: whether tokens are labelled. below:
+    space in inches below the panels, by default for a colour bar.
     """
 
     rows: int
@@ -78,16 +76,19 @@ class Sheet:
     keys: Sequence[str]
     cell: float
     has_labels: bool = True
+    below: float = _BAR
 
     @classmethod
-    def with_labels(cls, rows: int, columns: int, queries: Sequence[str], keys: Sequence[str]) -> "Sheet":
+    def with_labels(
+        cls, rows: int, columns: int, queries: Sequence[str], keys: Sequence[str], below: float = _BAR
+    ) -> "Sheet":
         """Return a sheet with labels and the largest cells that the maximum picture size permits."""
         longest = max(len(queries), len(keys))
         cell = min(_MAX_CELL, max(_MIN_CELL, _PANEL / longest))
         sheet = cls(rows, columns, queries, keys, cell)
         cell_width = ((_MAX_SIDE - sheet.left) / columns - sheet.left) / len(keys)
-        cell_height = ((_MAX_SIDE - _TITLE - _BAR) / rows - sheet.above) / len(queries)
-        return cls(rows, columns, queries, keys, min(cell, cell_width, cell_height))
+        cell_height = ((_MAX_SIDE - _TITLE - below) / rows - sheet.above) / len(queries)
+        return cls(rows, columns, queries, keys, min(cell, cell_width, cell_height), below=below)
 
     @classmethod
     def overview(cls, rows: int, columns: int, queries: Sequence[str], keys: Sequence[str], side: float) -> "Sheet":
@@ -133,7 +134,17 @@ class Sheet:
     def size(self) -> tuple[float, float]:
         """The width and height of the sheet in inches."""
         width = self.columns * (self.left + self.width) + max(self.left - _GAP, _GAP)
-        return max(width, 5.6), _TITLE + self.rows * (self.above + self.height) + _BAR
+        return max(width, 5.6), _TITLE + self.rows * (self.above + self.height) + self.below
+
+    @property
+    def corner(self) -> tuple[float, float]:
+        """The upper left corner of the first panel, in inches from that of the sheet."""
+        return self.left, _TITLE + self.above
+
+    @property
+    def cell_size(self) -> tuple[float, float]:
+        """The width and height of a cell in inches, which exceed `cell` in very small panels."""
+        return self.width / len(self.keys), self.height / len(self.queries)
 
     def begin(self, title: str) -> tuple[Figure, Axes]:
         """Return an empty figure with a title, and axes in inches from the upper left corner of the figure."""
@@ -150,8 +161,8 @@ class Sheet:
 
         row, column: position of the panel in the grid. colours: keyword arguments of `Axes.imshow`.
         """
-        x = self.left + column * (self.left + self.width)
-        y = _TITLE + row * (self.above + self.height) + self.above
+        x, y = self.corner
+        x, y = x + column * (self.left + self.width), y + row * (self.above + self.height)
         right, bottom = x + self.width, y + self.height
         extent = (x, right, bottom, y)
         image = axes.imshow(weights, extent=extent, aspect="auto", interpolation="none", **colours)
@@ -185,8 +196,7 @@ class Sheet:
 
     def _draw_labels(self, axes: Axes, x: float, y: float) -> None:
         """Write labels to the left of a panel and above it. Tick labels would take several times as long to draw."""
-        cell_height, cell_width = self.height / len(self.queries), self.width / len(self.keys)
-        rows, columns = self.row_labels, self.column_labels
+        (cell_width, cell_height), rows, columns = self.cell_size, self.row_labels, self.column_labels
         for index, text in enumerate(rows.texts):
             middle = y + (index * rows.every + 0.5) * cell_height
             label = axes.text(x - 0.05, middle, text, ha="right", va="center", fontsize=rows.points, color=INK)
@@ -195,8 +205,3 @@ class Sheet:
             middle = x + (index * columns.every + 0.5) * cell_width
             label = axes.text(middle, y - 0.06, text, ha="left", va="center", fontsize=columns.points, color=INK)
             label.set(rotation=_ROTATION, rotation_mode="anchor", parse_math=False)
-
-
-def _truncate(token: str) -> str:
-    text = readable(token.encode())
-    return text if len(text) <= _MAX_LABEL_LENGTH else text[: _MAX_LABEL_LENGTH - 1] + "…"

@@ -1,0 +1,141 @@
+"""Figures as data: what the browser receives is exact, and each kind is drawn with the same bytes every time."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from test_search_tree_figure import tree_record
+
+from dragoman.base.errors import ConfigError, DataError
+from dragoman.inspect.attention import AttentionMap
+from dragoman.inspect.figures.alignments import alignment_figure, link_confusion
+from dragoman.inspect.figures.bars import largest_probabilities
+from dragoman.inspect.figures.figure import Figure
+from dragoman.inspect.figures.heads import head_grid, layer_heads, single_head
+from dragoman.inspect.figures.matrices import Matrices
+from dragoman.inspect.figures.quantised import quantise
+from dragoman.inspect.figures.search_tree import search_tree
+from dragoman.inspect.figures.training_curves import compared_curves
+from dragoman.metrics.alignment_error_rate import GoldLinks
+
+GOLD = GoldLinks({(0, 0), (1, 1)}, {(0, 0), (1, 1), (2, 1)})
+
+
+def attention(heads: int = 3, rows: int = 4, columns: int = 5) -> AttentionMap:
+    weights = np.random.default_rng(1).dirichlet(np.ones(columns), (heads, rows)).astype(np.float32)
+    queries, keys = (tuple(f"{side}{n}" for n in range(size)) for side, size in (("q", rows), ("k", columns)))
+    return AttentionMap("decoder.layers.1.cross_attention", weights, queries, keys)
+
+
+def figures() -> dict[str, Figure]:
+    """One figure of each kind."""
+    log = [{"step": 10, "loss": 2.0, "learning_rate": 0.1}, {"step": 20, "loss": 1.0, "valid_loss": 1.5}]
+    runs = compared_curves({"a": log, "b": log})
+    probabilities = np.array([0.1, 0.6, 0.05, 0.25])
+    return {
+        "grid": head_grid([attention(), attention()]),
+        "layer": layer_heads(attention()),
+        "head": single_head(attention(), 2),
+        "bars": largest_probabilities(probabilities, str, 2, title="t", caption="c", chosen=2),
+        "tree": search_tree(tree_record()),
+        "curves": replace(runs, panels=runs.panels[:2]),
+        "links": alignment_figure("a b c".split(), "A B".split(), {"HMM": [(0, 0), (2, 0)]}, GOLD),
+        "confusion": link_confusion({"HMM": [{(0, 0), (2, 0), (2, 1)}]}, [GOLD]),
+        "matrices": Matrices(title="t", caption="c", matrices={"m": np.eye(3)}, axes=("i", "j"), unit="v"),
+    }
+
+
+@pytest.mark.parametrize("name", figures())
+def test_a_figure_is_the_same_as_data_and_as_files(name: str, tmp_path: Path) -> None:
+    figure = figures()[name]
+    paths = figure.save(tmp_path, name)
+    assert [path.suffix for path in paths] == [".svg", ".png", ".json", ".csv"]
+    content = json.loads((tmp_path / f"{name}.json").read_text("utf-8"))
+    assert content["kind"] == figure.kind and content["caption"]
+    for key, array in figure.arrays().items():
+        assert content["arrays"][key] == {"shape": list(array.shape), "dtype": str(array.dtype)}
+        np.testing.assert_array_equal(np.array(content["values"][key], array.dtype).reshape(array.shape), array)
+    header, *rows = csv.reader((tmp_path / f"{name}.csv").read_text("utf-8").splitlines())
+    assert rows and all(len(row) == len(header) for row in rows)
+    for path in paths[:2]:
+        before = path.read_bytes()
+        figures()[name].write(path)
+        assert path.read_bytes() == before, "the same figure gives the same bytes"
+
+
+def test_another_process_writes_the_same_bytes(tmp_path: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from test_search_tree_figure import tree_record\n"
+        "from dragoman.inspect.figures.search_tree import search_tree\n"
+        "search_tree(tree_record()).save(Path(sys.argv[1]), 'tree')"
+    )
+    folders = tmp_path / "this", tmp_path / "other"
+    for folder in folders:
+        folder.mkdir()
+    search_tree(tree_record()).save(folders[0], "tree")
+    path = os.pathsep.join([*sys.path, str(Path(__file__).parent)])
+    environment = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": path}
+    subprocess.run([sys.executable, "-c", program, str(folders[1])], env=environment, check=True)
+    this, other = ({path.name: path.read_bytes() for path in folder.iterdir()} for folder in folders)
+    assert len(this) == 4
+    assert this == other
+
+
+def test_heads_are_the_weights() -> None:
+    one = attention()
+    figure = head_grid([one])
+    (row,) = figure.description()["grid"]
+    assert [(panel["layer"], panel["head"]) for panel in row] == [(2, None), (2, 1), (2, 2), (2, 3)]
+    values = figure.arrays()["row-0"]
+    np.testing.assert_array_equal(values[1:], one.weights)
+    np.testing.assert_allclose(values[0], one.weights.mean(0), rtol=1e-6)
+    assert figure.values_at("row-0", (2, 3, 4)) == float(one.weights[1, 3, 4])
+    assert figure.values_at("row-0", (2, 3)) == one.weights[1, 3].tolist()
+
+
+@pytest.mark.parametrize(
+    ("name", "index"), [("row-9", ()), ("row-0", (0, 4)), ("row-0", (0, 0, -1)), ("row-0", (0,) * 4)]
+)
+def test_a_place_outside_of_the_arrays_is_an_error(name: str, index: tuple[int, ...]) -> None:
+    with pytest.raises(DataError, match="row-"):
+        layer_heads(attention(heads=1)).values_at(name, index)
+
+
+def test_a_head_that_does_not_exist_is_an_error() -> None:
+    with pytest.raises(ConfigError, match="heads 1 to 3"):
+        single_head(attention(), 4)
+
+
+@settings(max_examples=50, deadline=None)
+@given(arrays(np.float32, st.tuples(st.integers(0, 5), st.integers(1, 5)), elements=st.floats(-8, 8, width=32)))
+def test_codes_are_close_to_the_values_and_zero_is_exact(values: np.ndarray) -> None:
+    codes = quantise(values)
+    assert codes.codes.dtype == np.uint8 and codes.codes.shape == values.shape
+    np.testing.assert_allclose(codes.values, values, rtol=1e-5, atol=codes.step * 0.501)
+    assert (codes.values[values == 0] == 0).all()
+
+
+def test_the_largest_probabilities_and_the_rest_sum_to_one() -> None:
+    probabilities = np.random.default_rng(0).dirichlet(np.ones(1000)).astype(np.float32)
+    least = int(probabilities.argmin())
+    bars = largest_probabilities(probabilities, lambda token: f"<{token}>", 5, title="", caption="", chosen=least)
+    assert bars.labels == tuple(f"<{token}>" for token in [*np.argsort(-probabilities, kind="stable")[:5], least])
+    assert bars.marked == (5,)
+    assert bars.rest is not None
+    assert sum(bars.values) + bars.rest == pytest.approx(1, abs=1e-6)
+
+
+def test_links_have_the_error_rate_of_the_metric() -> None:
+    figure = alignment_figure("a b c".split(), "A B".split(), {"one": [(0, 0), (1, 1)], "two": [(0, 0), (2, 0)]}, GOLD)
+    assert figure.error_rates == {"one": 0.0, "two": pytest.approx(50.0)}, "1 − (1 + 1) / (2 + 2)"
+    confusion = link_confusion({"two": [{(0, 0), (2, 0), (2, 1)}]}, [GOLD])
+    assert confusion.counts.tolist() == [[1, 1, 1, 1]], "a sure, a possible and a wrong link; one sure link is missed"
