@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from dragoman.alignment.dictionary import lexicon
     from dragoman.alignment.shortlists.add_shortlist import shortlist
     from dragoman.alignment.word_aligner import WordAligner
+    from dragoman.analysis.ablation import ablate_heads
+    from dragoman.analysis.importance import head_importance
+    from dragoman.analysis.next_tokens import continue_prefix, next_tokens
     from dragoman.augmentation.backtranslate import backtranslate
     from dragoman.augmentation.distill import distill
     from dragoman.base.errors import DragomanError
@@ -65,11 +68,13 @@ __all__ = [
     "Translator",
     "WordAligner",
     "__version__",
+    "ablate_heads",
     "align",
     "average",
     "backtranslate",
     "check_data",
     "compare_data",
+    "continue_prefix",
     "describe",
     "distill",
     "draw_positions",
@@ -80,9 +85,11 @@ __all__ = [
     "evaluate_outputs",
     "evaluate_pairs",
     "export",
+    "head_importance",
     "import_model",
     "lexicon",
     "measure_precision_cost",
+    "next_tokens",
     "predict",
     "quietly",
     "recipes",
@@ -109,11 +116,13 @@ _MODULES = {
     "Sampling": "translation.request",
     "Translator": "translation.translator",
     "WordAligner": "alignment.word_aligner",
+    "ablate_heads": "analysis.ablation",
     "align": "alignment.align",
     "average": "checkpoint.average",
     "backtranslate": "augmentation.backtranslate",
     "check_data": "tasks.check",
     "compare_data": "tasks.compare",
+    "continue_prefix": "analysis.next_tokens",
     "describe": "tasks.description",
     "distill": "augmentation.distill",
     "draw_positions": "lecture.draw_positions",
@@ -124,9 +133,11 @@ _MODULES = {
     "evaluate_outputs": "evaluation.text_to_text",
     "evaluate_pairs": "evaluation.minimal_pairs",
     "export": "exchange.formats",
+    "head_importance": "analysis.importance",
     "import_model": "exchange.formats",
     "lexicon": "alignment.dictionary",
     "measure_precision_cost": "tasks.translation.precision_cost",
+    "next_tokens": "analysis.next_tokens",
     "predict": "prediction.predict",
     "quietly": "base.log",
     "recipes": "tasks.recipes",

@@ -62,8 +62,11 @@ FROZEN = {
     "--precision --device --threads --quiet -q --divide --no-divide",
     "demo": "settings --out --languages --quiet -q",
     "describe": "model --vocabulary --pairs --length --depth --json",
-    "inspect": "model text --mask --nodes --edges --picture --grid --task --out -o --target --pair --word --to --tags "
-    "--device --threads --quiet -q",
+    "inspect attention": "model text --mask --nodes --edges --picture --grid --task --out -o --target --pair --word "
+    "--to --tags --device --threads --quiet -q",
+    "inspect heads": "model text --off --target --json --pair --word --mask --task --to --tags --device --threads "
+    "--quiet -q",
+    "inspect next": "model text --prefix --count --off --json --to --tags --device --threads --quiet -q",
     "scenes": "--out -o --train --valid --test --seed --quiet -q",
     "positions": "overrides --out -o --width --heads --length --layers --threads --quiet -q",
     "settings": "path --task --markdown",

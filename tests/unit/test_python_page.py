@@ -113,6 +113,7 @@ def test_the_page_names_every_command_and_every_function() -> None:
     text = PAGE.read_text(encoding="utf-8")
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     verbs = {*commands, "data check", "data compare"} - {"data", "demo"}  # the page itself does what the demo does
+    verbs |= {f"inspect {name}" for name in commands["inspect"].commands if name != commands["inspect"].default}
     rows = set(re.findall(r"`([a-z ]+)`", "".join(re.findall(r"^\| (`.*?) \|", text, re.MULTILINE))))
     assert verbs == rows
     missing = [name for name in dragoman.__all__ if name != "__version__" and not re.search(rf"\b{name}\b", text)]

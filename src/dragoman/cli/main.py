@@ -27,7 +27,6 @@ from dragoman.cli import (
     export,
     generate,
     import_,
-    inspect,
     keys,
     lexicon,
     positions,
@@ -42,6 +41,7 @@ from dragoman.cli import (
     translate,
     tune,
 )
+from dragoman.cli.inspection import app as inspection
 from dragoman.cli.usage import WRONG_USAGE, move_help_to_end, reject_empty_paths, usage_hint
 
 app = typer.Typer(
@@ -88,7 +88,7 @@ app.add_typer(data.app, name="data")
 app.command("settings")(settings.settings)
 app.command("recipes")(recipes.recipes)
 app.command("describe")(describe.describe)
-app.command("inspect")(inspect.inspect)
+app.add_typer(inspection.app, name="inspect")
 app.command("demo")(demo.demo)
 app.command("positions")(positions.positions)
 app.command("scenes")(scenes.scenes)

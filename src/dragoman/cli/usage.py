@@ -58,14 +58,29 @@ def reject_empty_paths(arguments: Sequence[str], command: Any) -> None:
 
     The empty path would be the current folder. command: the command of the whole application.
     """
-    rest = list(arguments)
-    while rest and rest[0] in getattr(command, "commands", {}):
-        command = command.commands[rest.pop(0)]
+    command, rest = find_command(arguments, command)
     options = (each for each in command.params if each.param_type_name == "option")
     paths = {name for each in options if each.type_descriptor.annotation in _PATHS for name in each.opts}
     for option, value in pairwise([*rest, "-"]):
         if (option in paths and not value) or (option.endswith("=") and option[:-1] in paths):
             raise ConfigError(f"{option.removesuffix('=')} has no value: write a path, or leave out the option")
+
+
+def find_command(arguments: Sequence[str], command: Any) -> tuple[Any, list[str]]:
+    """Return the command that the arguments name, and the arguments after its name.
+
+    command: the command of the whole application. A group without a default command is returned if none of its commands
+    is named.
+    """
+    rest = list(arguments)
+    while hasattr(command, "commands"):
+        if rest and rest[0] in command.commands:
+            command = command.commands[rest.pop(0)]
+        elif (name := getattr(command, "default", None)) is not None:
+            command = command.commands[name]
+        else:
+            break
+    return command, rest
 
 
 def usage_hint(arguments: Sequence[str], command: Any) -> str | None:
@@ -74,9 +89,9 @@ def usage_hint(arguments: Sequence[str], command: Any) -> str | None:
     command: the command of the whole application.
     """
     verb = arguments[0] if arguments else ""
-    verb_command = command.commands.get(verb)
-    if verb_command is None:
+    if verb not in command.commands:
         return None
+    verb_command, _ = find_command(arguments, command)
     options = {option for parameter in verb_command.params for option in parameter.opts}
     if verb in _SETTINGS:
         for name, value in _unknown_options(arguments[1:], options):

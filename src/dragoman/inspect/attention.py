@@ -22,6 +22,18 @@ AlignedStep = Literal["input", "output"]
 KINDS = ("encoder.self_attention", "decoder.self_attention", "decoder.cross_attention")
 
 
+def kind_of_attention(name: str) -> str:
+    """Return the kind of the attention layer at a module path, such as `decoder.cross_attention`."""
+    parts = name.split(".")
+    return f"{parts[0]}.{parts[-1]}"
+
+
+def layer_of_attention(name: str) -> int | None:
+    """Return the layer number, counted from 1, of a module path; None if there is no stack of layers."""
+    parts = name.split(".")
+    return int(parts[-2]) + 1 if parts[-2].isdigit() else None
+
+
 @dataclass(frozen=True)
 class AttentionMap:
     """The weights of one attention layer.
@@ -38,14 +50,12 @@ class AttentionMap:
     @property
     def kind(self) -> str:
         """The kind of attention, one of `KINDS`."""
-        parts = self.name.split(".")
-        return f"{parts[0]}.{parts[-1]}"
+        return kind_of_attention(self.name)
 
     @property
     def layer(self) -> int | None:
         """The layer number, counted from 1; None if there is no stack of layers, as in a recurrent decoder."""
-        parts = self.name.split(".")
-        return int(parts[-2]) + 1 if parts[-2].isdigit() else None
+        return layer_of_attention(self.name)
 
     @property
     def mean(self) -> np.ndarray:

@@ -36,21 +36,36 @@ _KIND = "encoder.self_attention"
 
 
 @dataclass(frozen=True)
-class _Output:
-    """An output of the model to explain: the input that contains it, its indices, which are summed, and a description.
+class LabelOutput:
+    """An output of the model to explain: the input that contains it, and its indices, which are summed.
 
-    label: the predicted label as text.
+    measure: logit, score or predicted value. name: the label in messages. label: the predicted label as text.
+    competing: the axis of an index along which the alternatives of the label are; None for a predicted value.
     """
 
     row: ModelInput
     indices: tuple[tuple[int, ...], ...]
-    description: str
+    measure: str
+    name: str
     label: str
+    competing: int | None = -1
+
+    @property
+    def description(self) -> str:
+        """Describes the value of `select`."""
+        return f"{self.measure} of {self.name}" if self.name else self.measure
 
     def select(self, outputs: Any) -> Tensor:
         """Return the scalar from the outputs of the model for one row."""
         values = _values(outputs)
         return torch.stack([values[(0, *index)] for index in self.indices]).sum()
+
+    def log_probability(self, outputs: Any) -> Tensor:
+        """Return the log-probability of the label, or the predicted value. A tag is independent of the other tags."""
+        if self.competing is None:
+            return self.select(outputs)
+        values = _values(outputs)[0].log_softmax(self.competing)
+        return torch.stack([values[index] for index in self.indices]).sum()
 
     def shortened(self, positions: Sequence[int]) -> ModelInput:
         """Return the row without some of its tokens."""
@@ -71,26 +86,40 @@ class _Output:
 
 
 @dataclass(frozen=True)
-class _FilledMask:
-    """The logit of a token at a masked place of an input, with the methods of `_Output`."""
+class FilledMask:
+    """The logit of a token at a masked place of an input, with the methods of `LabelOutput`."""
 
     row: ModelInput
     place: int
     token: int
-    description: str
+    name: str
     label: str
+    measure: str = "logit"
+    competing: int | None = -1
+
+    @property
+    def description(self) -> str:
+        """See `LabelOutput.description`."""
+        return f"{self.measure} of {self.name}"
 
     def select(self, outputs: MaskedOutput) -> Tensor:
-        """See `_Output.select`."""
-        return outputs.logits(torch.tensor([self.place], device=outputs.states.device))[0, self.token]
+        """See `LabelOutput.select`."""
+        return self._logits(outputs)[self.token]
+
+    def log_probability(self, outputs: MaskedOutput) -> Tensor:
+        """See `LabelOutput.log_probability`."""
+        return self._logits(outputs).log_softmax(-1)[self.token]
+
+    def _logits(self, outputs: MaskedOutput) -> Tensor:
+        return outputs.logits(torch.tensor([self.place], device=outputs.states.device))[0]
 
     def shortened(self, positions: Sequence[int]) -> ModelInput:
-        """See `_Output.shortened`."""
+        """See `LabelOutput.shortened`."""
         place = self.place - sum(position < self.place for position in positions)
         return ModelInput(_remaining(self.row.ids, positions), () if self.place in positions else (place,))
 
     def without(self, positions: Sequence[int], outputs: NDArray[np.float32]) -> float:
-        """See `_Output.without`."""
+        """See `LabelOutput.without`."""
         return float("nan") if self.place in positions else float(outputs[0, self.token])
 
 
@@ -101,6 +130,29 @@ def _remaining(ids: Sequence[int], positions: Sequence[int]) -> tuple[int, ...]:
 def _values(outputs: Any) -> Any:
     """Return the numbers that are explained. Of a tagger with transitions, these are the emissions."""
     return outputs.emissions if isinstance(outputs, ChainOutput | TagSequence) else outputs
+
+
+def explained_output(
+    tokenizer: Tokenizer,
+    labels: Sequence[str],
+    example: Any,
+    inputs: Sequence[ModelInput],
+    prediction: Prediction,
+    word: int | None = None,
+    mask: int | None = None,
+) -> LabelOutput | FilledMask:
+    """Return the output of the model that a prediction follows from. Arguments and errors: see `inspect_prediction`."""
+    if word is not None and not isinstance(prediction, TagPrediction):
+        raise ConfigError("a word can be chosen only for a model that predicts tags: leave out --word")
+    if mask is not None and not isinstance(prediction, FillPrediction):
+        raise ConfigError("a mask can be chosen only for a masked language model: leave out --mask")
+    if isinstance(prediction, TreePrediction):
+        raise ModelError("the trees of a parser cannot be explained: inspect a model that predicts labels")
+    for text in texts_of(example):
+        check_not_blank(text, "text")
+    if isinstance(prediction, FillPrediction):
+        return _filled_mask(inputs[0], prediction, 1 if mask is None else mask)
+    return _output(labels, inputs, prediction, word, tokenizer, example)
 
 
 def inspect_prediction(
@@ -120,20 +172,8 @@ def inspect_prediction(
     ConfigError for a word or mask that does not exist or that the model does not predict, DataError for a blank or too
     long text and for one without `<mask>`, and ModelError for a head whose predictions cannot be explained.
     """
-    if word is not None and not isinstance(prediction, TagPrediction):
-        raise ConfigError("a word can be chosen only for a model that predicts tags: leave out --word")
-    if mask is not None and not isinstance(prediction, FillPrediction):
-        raise ConfigError("a mask can be chosen only for a masked language model: leave out --mask")
-    if isinstance(prediction, TreePrediction):
-        raise ModelError("the trees of a parser cannot be explained: inspect a model that predicts labels")
+    output = explained_output(tokenizer, labels, example, inputs, prediction, word, mask)
     texts = texts_of(example)
-    for text in texts:
-        check_not_blank(text, "text")
-    output: _Output | _FilledMask
-    if isinstance(prediction, FillPrediction):
-        output = _filled_mask(inputs[0], prediction, 1 if mask is None else mask)
-    else:
-        output = _output(model, labels, inputs, prediction, word, tokenizer, example)
     check_token_count(len(output.row.ids))
     device = next(model.parameters()).device
     tokens = torch.tensor([output.row.ids], device=device)
@@ -144,7 +184,7 @@ def inspect_prediction(
     maps = [AttentionMap(name, _diagonal(each, lengths), names, names) for name, each in weights.items()]
     value, rows = gradient_times_input(model, arguments, output.select)
     products = np.concatenate([row[:length] for row, length in zip(rows, lengths, strict=True)])
-    words = list(words_of(tokenizer, example, output.row, isinstance(output, _FilledMask)))
+    words = list(words_of(tokenizer, example, output.row, isinstance(output, FilledMask)))
     relevance = _relevance(words, output, value, products)
     erasure = _erasure(model, words, output, value)
     absent = without_weights(model, (_KIND,))
@@ -176,19 +216,18 @@ def _diagonal(weights: NDArray[np.float32], lengths: Sequence[int]) -> NDArray[n
 
 
 def _output(
-    model: EncoderOnly,
     labels: Sequence[str],
     inputs: Sequence[ModelInput],
     prediction: Prediction,
     word: int | None,
     tokenizer: Tokenizer,
     example: Any,
-) -> _Output:
+) -> LabelOutput:
     if isinstance(prediction, ClassPrediction):
         number = list(labels).index(prediction.label)
-        return _Output(inputs[0], ((number,),), f"logit of {prediction.label!r}", prediction.label)
+        return LabelOutput(inputs[0], ((number,),), "logit", repr(prediction.label), prediction.label)
     if isinstance(prediction, ValuePrediction):
-        return _Output(inputs[0], ((),), "predicted value", f"{prediction.value:.6g}")
+        return LabelOutput(inputs[0], ((),), "predicted value", "", f"{prediction.value:.6g}", None)
     if isinstance(prediction, TagPrediction):
         index = _tagged_word(prediction) if word is None else word - 1
         if not 0 <= index < len(prediction.words):
@@ -197,22 +236,21 @@ def _output(
         tag = prediction.tags[index]
         place = row.places[index - row.first]
         shown = f"{prediction.words[index]!r} (word {index + 1})"
-        return _Output(row, ((place, list(labels).index(tag)),), f"logit of {tag!r} for {shown}", f"{tag} for {shown}")
+        index_of_tag = place, list(labels).index(tag)
+        return LabelOutput(row, (index_of_tag,), "logit", f"{tag!r} for {shown}", f"{tag} for {shown}")
     if isinstance(prediction, AnswerPrediction):
         return _answer_output(inputs, prediction, tokenizer, example)
     raise ModelError("the predictions of this model cannot be explained: inspect a model that predicts labels")
 
 
-def _filled_mask(row: ModelInput, prediction: FillPrediction, number: int) -> _FilledMask:
+def _filled_mask(row: ModelInput, prediction: FillPrediction, number: int) -> FilledMask:
     """Return the most probable token of a mask. number: its number, counted from 1."""
     if not row.places:
         raise DataError(f"the text has no {MASK_SYMBOL}: replace the word to predict by {MASK_SYMBOL}")
     if not 1 <= number <= len(row.places):
         raise ConfigError(f"there is no mask {number}: the number of masks is {len(row.places)}")
     best = prediction.fills[number - 1][0]
-    return _FilledMask(
-        row, row.places[number - 1], best.token, f"logit of {best.text!r} for mask {number}", prediction.text
-    )
+    return FilledMask(row, row.places[number - 1], best.token, f"{best.text!r} for mask {number}", prediction.text)
 
 
 def _tagged_word(prediction: TagPrediction) -> int:
@@ -225,16 +263,17 @@ def _tagged_word(prediction: TagPrediction) -> int:
 
 def _answer_output(
     inputs: Sequence[ModelInput], prediction: AnswerPrediction, tokenizer: Tokenizer, example: Question
-) -> _Output:
+) -> LabelOutput:
     """Return the output for the chosen span: the sum of the logits of its first and of its last token."""
     if not prediction.answer:
-        return _Output(inputs[0], ((0, 0), (0, 1)), "score of having no answer", "no answer")
+        return LabelOutput(inputs[0], ((0, 0), (0, 1)), "score", "having no answer", "no answer", 0)
     spans = tokenizer.spans(example.context)
     inside = [number for number, (start, end) in enumerate(spans) if start < prediction.end and end > prediction.start]
     first, last = inside[0], inside[-1]
     row = next(each for each in inputs if each.first <= first and last < each.first + len(each.places))
     places = row.places[first - row.first], row.places[last - row.first]
-    return _Output(row, ((places[0], 0), (places[1], 1)), f"score of {prediction.answer!r}", prediction.answer)
+    indices = ((places[0], 0), (places[1], 1))
+    return LabelOutput(row, indices, "score", repr(prediction.answer), prediction.answer, 0)
 
 
 def _token_names(tokenizer: Tokenizer, row: ModelInput) -> tuple[str, ...]:
@@ -246,7 +285,7 @@ def _token_names(tokenizer: Tokenizer, row: ModelInput) -> tuple[str, ...]:
 
 
 def _relevance(
-    texts: Sequence[InputWords], output: _Output | _FilledMask, value: float, products: NDArray[np.float64]
+    texts: Sequence[InputWords], output: LabelOutput | FilledMask, value: float, products: NDArray[np.float64]
 ) -> Relevance:
     """Return the relevance of each word by gradient × input, given that of each token."""
     found = [
@@ -257,7 +296,9 @@ def _relevance(
     return Relevance("gradient × input", output.description, value, tuple(found), float(products.sum()) - covered)
 
 
-def _erasure(model: EncoderOnly, texts: Sequence[InputWords], output: _Output | _FilledMask, value: float) -> Relevance:
+def _erasure(
+    model: EncoderOnly, texts: Sequence[InputWords], output: LabelOutput | FilledMask, value: float
+) -> Relevance:
     """Return the relevance of each word by erasure. It is NaN for a word whose own state determines the output."""
     erased = [positions for text in texts for positions in text.positions]
     rows = [output.shortened(positions) for positions in erased]

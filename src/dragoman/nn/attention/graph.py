@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from dragoman.nn.attention.head_mask import apply_head_mask
 from dragoman.nn.attention.recording import record
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.scorers import ScorerConfig
@@ -85,7 +86,7 @@ class GraphAttention(nn.Module):
         record(self, weights)
         values = self.dropout(nodes).index_select(0, neighbours)  # (E, h, w)
         weighted = values * self.attention_dropout(weights).unsqueeze(2)
-        context = torch.zeros_like(nodes).index_add(0, queries, weighted)
+        context = apply_head_mask(self, torch.zeros_like(nodes).index_add(0, queries, weighted))
         return (context.mean(1) if self.combine == "mean" else context.flatten(1)) + self.bias
 
     def _project(self, states: Tensor | SparseRows) -> Tensor:

@@ -10,6 +10,7 @@ from torch.nn import functional
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.config import Config
+from dragoman.nn.attention.head_mask import apply_head_mask
 from dragoman.nn.attention.interface import Attention, AttentionSizes, TensorTree
 from dragoman.nn.attention.recording import record, recorder
 from dragoman.nn.mask import CausalSpan, Mask
@@ -193,6 +194,7 @@ class LinearAttention(Attention):
 
     def _combine_heads(self, means: Tensor, rows: int) -> Tensor:
         """Combine the results of the heads: (B, h, K·T, d_v) → (rows, T, output_width)."""
+        means = apply_head_mask(self, means)
         concatenated = means.transpose(1, 2).reshape(rows, -1, self.heads * means.size(-1))
         return self.output(concatenated) if self.combine == "project" else concatenated
 

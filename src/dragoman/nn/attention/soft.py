@@ -11,6 +11,7 @@ from torch.nn import functional
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.config import Config
 from dragoman.nn.attention.cache import Keys, KeyValueCache, extend_cache
+from dragoman.nn.attention.head_mask import apply_head_mask
 from dragoman.nn.attention.interface import Attention, AttentionSizes, TensorTree
 from dragoman.nn.attention.recording import record, recorder
 from dragoman.nn.auxiliary import collector
@@ -231,7 +232,7 @@ class SoftAttention(Attention):
 
     def attend(self, queries: Queries, keys: Keys, mask: Mask | None) -> Tensor:
         """Compare queries with keys and combine the heads' contexts: (B·K, T, output_width)."""
-        context = self.context(QueryKeyPairs(queries, keys, mask, self.relation))
+        context = apply_head_mask(self, self.context(QueryKeyPairs(queries, keys, mask, self.relation)))
         if self.combine == "mean":
             return context.mean(1).reshape(queries.rows, -1, self.output_width)
         concatenated = context.transpose(1, 2).reshape(queries.rows, -1, self.heads * context.size(-1))

@@ -1,0 +1,33 @@
+"""`load_model`: a model of any kind, with the engine whose computation is visible."""
+
+from pathlib import Path
+
+from dragoman.analysis.subject import Loaded
+from dragoman.base.errors import ConfigError, reject_options
+from dragoman.checkpoint.folder import folder_kind
+from dragoman.exchange.ctranslate2.folder import is_exported
+from dragoman.generation.language_model import LanguageModel
+from dragoman.models.kinds import TRANSLATION_MODEL
+from dragoman.prediction.predictor import Predictor
+from dragoman.translation.translator import Translator
+
+
+def load_model(folder: str | Path, device: str | None = None, *, task: str | None = None) -> Loaded:
+    """Load a translation model, a language model or a model that predicts labels of texts, computed with PyTorch.
+
+    task: as in `Predictor.load`. Raises ConfigError for a model of another kind and for an exported model, and the
+    errors of the `load` of its class.
+    """
+    folder = Path(folder)
+    kind = TRANSLATION_MODEL if is_exported(folder) else folder_kind(folder)
+    if "predict" in kind.verbs:
+        return Predictor.load(folder, device, task=task, engine="torch")
+    reject_options({"--task": task}, "with a model that predicts the labels of several tasks")
+    if "generate" in kind.verbs:
+        return LanguageModel.load(folder, device)
+    if "translate" in kind.verbs and kind.has_updates:
+        return Translator.load(folder, device, engine="torch")
+    raise ConfigError(
+        f"{folder} is {kind.noun}, which is not a neural network over the tokens of a text: use a translation model, a "
+        "language model or a model that predicts labels of texts"
+    )

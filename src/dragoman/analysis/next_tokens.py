@@ -1,0 +1,229 @@
+"""`next_tokens` and `continue_prefix`: the tokens after a prefix of an output, and the best output with this prefix."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dragoman.analysis.subject import (
+    Loaded,
+    Subject,
+    SubjectSettings,
+    subject_of,
+    text_subject,
+    translation_subject,
+    visible_engine,
+)
+from dragoman.base.errors import ConfigError, reject_options
+from dragoman.decode.prompts import Prompts
+from dragoman.decode.rules.length_penalty import NoPenalty
+from dragoman.decode.search import Hypothesis, SearchConfig, search
+from dragoman.generation.language_model import LanguageModel
+from dragoman.inspect.attention import END
+from dragoman.text.symbols import BOS, EOS, PAD, UNK
+from dragoman.text.tokenizer import Tokenizer
+from dragoman.translation.engine import Prefix
+from dragoman.translation.request import Decoding, Request
+from dragoman.translation.result import Translation
+from dragoman.translation.translator import Translator
+
+DEFAULT_COUNT = 10
+"""Number of tokens that are listed by default."""
+
+MAX_NEW_TOKENS = 64
+"""Maximum number of tokens that a language model adds to a prefix."""
+
+
+@dataclass(frozen=True)
+class NextTokens:
+    """The probabilities of the tokens that may follow a prefix.
+
+    prefix: the tokens of the prefix. ids, tokens, probabilities: the k most probable tokens, most probable first; the
+    end symbol is `</s>`. rest: the probability of all other tokens together. entropy: of the whole distribution, in
+    nats. actual: the token that follows in the analysed output, or the end symbol; None if only a prefix is known.
+    actual_probability: its probability.
+    """
+
+    prefix: tuple[str, ...]
+    ids: tuple[int, ...]
+    tokens: tuple[str, ...]
+    probabilities: NDArray[np.float64]
+    rest: float
+    entropy: float
+    actual: str | None = None
+    actual_probability: float | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the values as JSON types."""
+        return {
+            "prefix": list(self.prefix),
+            "ids": list(self.ids),
+            "tokens": list(self.tokens),
+            "probabilities": self.probabilities.tolist(),
+            "rest": self.rest,
+            "entropy": self.entropy,
+            "actual": self.actual,
+            "actual_probability": self.actual_probability,
+        }
+
+
+def next_tokens(
+    loaded: Loaded,
+    text: str,
+    prefix: str | Sequence[int] = "",
+    settings: SubjectSettings | None = None,
+    count: int = DEFAULT_COUNT,
+) -> NextTokens:
+    """Return the most probable tokens after a prefix of the translation or of a text.
+
+    text: the source; for a language model, the beginning of the text, which `prefix` follows. prefix: a text, or token
+    ids without special symbols. count: number of tokens to list. Raises the errors of `subject_of`; ConfigError for a
+    model without a decoder, a count below 1 and an invalid id; and DataError for a prefix that is too long.
+    """
+    ids, ended = _prefix_ids(loaded, text, prefix)
+    if ended:
+        raise ConfigError("the prefix ends with the end symbol, which no token follows: remove the end symbol")
+    found = _distributions(loaded, _subject(loaded, text, ids, settings), count)[-1]
+    return replace(found, actual=None, actual_probability=None)
+
+
+def next_tokens_at_each_position(
+    loaded: Loaded, text: str, settings: SubjectSettings | None = None, count: int = DEFAULT_COUNT
+) -> tuple[NextTokens, ...]:
+    """Return the most probable tokens at each position of an output and at its end, given the tokens before it.
+
+    The output is the translation (by default the model's own), or the text itself for a language model. The errors are
+    those of `next_tokens`.
+    """
+    _target_tokenizer(loaded)
+    return tuple(_distributions(loaded, subject_of(loaded, text, settings), count))
+
+
+def continue_prefix(
+    loaded: Loaded, text: str, prefix: str | Sequence[int] = "", settings: SubjectSettings | None = None
+) -> Translation:
+    """Return the best output that begins with a prefix, such as a translation in which one word was changed.
+
+    A translation is found by the search of the model's settings. A language model continues by greedy search, with at
+    most `MAX_NEW_TOKENS` tokens; the log-probability includes the prefix. text, prefix: as in `next_tokens`; a sequence
+    of ids may end with the end symbol, and the output is then the prefix. Raises the errors of `next_tokens`, and
+    ConfigError for an end symbol if the model's search settings have a coverage penalty or a language model.
+    """
+    ids, ended = _prefix_ids(loaded, text, prefix)
+    subject = _subject(loaded, text, ids, settings)
+    if isinstance(loaded, LanguageModel):
+        return _continue_text(loaded, subject, ended)
+    assert isinstance(loaded, Translator), "other models have been rejected"
+    (row,) = loaded.codec.encode_rows([(text, _request(loaded, settings))], [1])
+    tokenizer = loaded.tokenizers.target
+    unknown = (f" {tokenizer.pieces((UNK,))[0]}",) * ids.count(UNK)
+    if ended:
+        return loaded.codec.decode(replace(_ended(subject, row.decoding), unknown=unknown))
+    row = row._replace(prefix=Prefix(ids, unknown))
+    ((_, hypotheses),) = visible_engine(loaded).hypotheses([row], 1)
+    return loaded.codec.decode(hypotheses[0])
+
+
+def _target_tokenizer(loaded: Loaded) -> Tokenizer:
+    """Return the tokenizer of the output. Raises ConfigError for a model without a decoder."""
+    if isinstance(loaded, Translator):
+        return loaded.tokenizers.target
+    if isinstance(loaded, LanguageModel):
+        return loaded.tokenizer
+    raise ConfigError(
+        "a model that predicts labels generates no tokens one after another, so that no token follows a prefix; "
+        "`dragoman predict` shows the probabilities of its labels"
+    )
+
+
+def _prefix_ids(loaded: Loaded, text: str, prefix: str | Sequence[int]) -> tuple[tuple[int, ...], bool]:
+    """Return the ids that the decoder reads, and whether the end symbol follows. Raises ConfigError for an invalid id.
+
+    A language model reads the text before the prefix.
+    """
+    tokenizer = _target_tokenizer(loaded)
+    if isinstance(prefix, str):
+        is_text = isinstance(loaded, LanguageModel)
+        return tuple(tokenizer.encode(text + prefix if is_text else prefix.rstrip())), False
+    ended = bool(prefix) and prefix[-1] == EOS
+    ids = tuple(prefix[: len(prefix) - ended])
+    if invalid := [each for each in ids if each in (PAD, BOS, EOS) or not 0 <= each < tokenizer.size]:
+        raise ConfigError(
+            f"the prefix contains the id {invalid[0]}, which is not that of a token: pass ids below {tokenizer.size}, "
+            f"and the end symbol, {EOS}, only at the end"
+        )
+    return (*(tokenizer.encode(text) if isinstance(loaded, LanguageModel) else ()), *ids), ended
+
+
+def _subject(loaded: Loaded, text: str, ids: tuple[int, ...], settings: SubjectSettings | None) -> Subject:
+    """Return the subject whose target is a prefix."""
+    if settings is not None and settings.target is not None:
+        raise ConfigError("a prefix takes the place of the target: leave out either")
+    if isinstance(loaded, LanguageModel):
+        reject_options({"--to": settings and settings.to, "--tags": settings and settings.tags}, "for translation")
+        return text_subject(loaded, ids)
+    assert isinstance(loaded, Translator), "other models have been rejected"
+    return translation_subject(loaded, text, ids, _request(loaded, settings))
+
+
+def _request(translator: Translator, settings: SubjectSettings | None) -> Request:
+    settings = settings or SubjectSettings()
+    return translator.request(to=settings.to, tags=settings.tags)
+
+
+def _distributions(loaded: Loaded, subject: Subject, count: int) -> list[NextTokens]:
+    """Return the most probable tokens after each prefix of the target, the empty one first."""
+    if count < 1:
+        raise ConfigError(f"the number of tokens to list must be at least 1, not {count}")
+    tokenizer = _target_tokenizer(loaded)
+    with torch.inference_mode():
+        probabilities = subject.model(*subject.arguments).logits()[0].double().softmax(-1)  # (T + 1, V)
+    best, ids = probabilities.topk(min(count, probabilities.size(1)))
+    rests = probabilities.scatter(1, ids, 0.0).sum(1).tolist()
+    entropies = torch.special.entr(probabilities).sum(1).tolist()
+    return [
+        NextTokens(
+            subject.terms[:position],
+            tuple(listed),
+            tuple(END if each == EOS else tokenizer.pieces((each,))[0] for each in listed),
+            best[position].cpu().numpy(),
+            rests[position],
+            entropies[position],
+            subject.terms[position],
+            float(probabilities[position, actual]),
+        )
+        for position, (listed, actual) in enumerate(zip(ids.tolist(), (*subject.target_ids, EOS), strict=True))
+    ]
+
+
+def _ended(subject: Subject, decoding: Decoding) -> Hypothesis:
+    """Return the hypothesis that consists of the prefix and the end symbol, as the search would score it."""
+    assert isinstance(decoding, SearchConfig), "the request is that of a search"
+    if decoding.coverage_penalty or decoding.fusion is not None:
+        raise ConfigError(
+            "a prefix with its end symbol has no score with search.coverage_penalty or search.fusion, which depend on "
+            "the search: leave out the end symbol"
+        )
+    total = float(subject.values().sum())
+    score = total / decoding.length_penalty.divisor(len(subject.terms))
+    return Hypothesis(subject.target_ids, total, score, True)
+
+
+def _continue_text(language_model: LanguageModel, subject: Subject, ended: bool) -> Translation:
+    """Return a text with its best continuation by greedy search. Its score is the log-probability."""
+    ids, tokenizer = subject.target_ids, language_model.tokenizer
+    if ended:
+        total = float(subject.values().sum())
+        return Translation(tokenizer.decode(ids), total, total, ids, tokenizer)
+    window = MAX_NEW_TOKENS if language_model.window is None else language_model.window - len(ids) - 1
+    decoder, limits = language_model.model.decoder, [max(1, min(MAX_NEW_TOKENS, window))]
+    config = SearchConfig(beam=1, length_penalty=NoPenalty(), forbid=language_model.request().sampling.forbid)
+    with torch.inference_mode():
+        prompts = Prompts.after(decoder, [(BOS, *ids)], limits, language_model.device)
+        ((best,),) = search(decoder, prompts, config)
+    total = float(subject.values()[:-1].sum()) + best.log_probability
+    tokens = (*ids, *best.tokens)
+    return Translation(tokenizer.decode(tokens), total, total, tokens, tokenizer, best.finished)

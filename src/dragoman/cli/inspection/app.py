@@ -1,0 +1,16 @@
+"""`dragoman inspect`: the commands that show how a model computes its output."""
+
+import typer
+
+from dragoman.cli import inspect
+from dragoman.cli.inspection import heads, next_tokens
+from dragoman.cli.inspection.default_command import DefaultCommandGroup
+
+app = typer.Typer(
+    cls=DefaultCommandGroup,
+    no_args_is_help=True,
+    help="Show how a model computes its output. `dragoman inspect MODEL TEXT` saves the attention weights.",
+)
+app.command("attention")(inspect.inspect)
+app.command("heads")(heads.heads)
+app.command("next")(next_tokens.next_tokens)

@@ -1,0 +1,55 @@
+"""`dragoman inspect next`: the probabilities of the tokens after a prefix, and the best output that begins with it."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dragoman.cli.groups import grouped
+from dragoman.cli.inspection.options import AnalysedText, Json, ModelOptions, Off
+from dragoman.cli.options import Model
+
+if TYPE_CHECKING:
+    from dragoman.analysis.next_tokens import NextTokens
+
+
+@grouped
+def next_tokens(
+    model: Model,
+    text: AnalysedText,
+    options: ModelOptions,
+    prefix: Annotated[
+        str, typer.Option("--prefix", help="Beginning of the translation, or text that follows TEXT (default: none).")
+    ] = "",
+    count: Annotated[int, typer.Option("--count", min=1, help="Number of tokens to list.")] = 10,
+    off: Off = None,
+    as_json: Json = False,
+) -> None:
+    """List the most probable tokens after a prefix, and the best output that begins with it.
+
+    To force a word, append it to the prefix: the rest is searched again.
+    """
+    import json
+
+    from dragoman.analysis.heads import heads_off
+    from dragoman.analysis.next_tokens import continue_prefix, next_tokens
+    from dragoman.analysis.subject import visible_model
+
+    loaded, settings = options.load(model), options.settings()
+    with heads_off(visible_model(loaded), off or ()):
+        found = next_tokens(loaded, text, prefix, settings, count)
+        output = continue_prefix(loaded, text, prefix, settings)
+    if as_json:
+        result = {"text": output.text, "log_probability": output.log_probability, "score": output.score}
+        print(json.dumps({**found.as_json(), "output": result}, ensure_ascii=False))
+        return
+    print(_table(found))
+    print(f"{output.text}  (log-probability {output.log_probability:.4f})")
+
+
+def _table(found: "NextTokens") -> str:
+    """Return the tokens with their probabilities and bars."""
+    width = max(map(len, (*found.tokens, "others")))
+    listed = [*zip(found.tokens, found.probabilities.tolist(), strict=True), ("others", found.rest)]
+    return "\n".join(
+        f"{token:<{width}}  {probability:.4f}  {'█' * round(40 * probability)}" for token, probability in listed
+    )
