@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.serving.served_models import short_names
+from dragoman.checkpoint.names import short_names
 
 
 @pytest.mark.parametrize(

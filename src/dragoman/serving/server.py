@@ -16,13 +16,14 @@ from dragoman.base.log import info, warn
 from dragoman.base.machine.memory import limit_arenas, release_free_memory, resident_memory
 from dragoman.base.packages import import_optional
 from dragoman.base.settings.load import Overrides, load_settings
+from dragoman.checkpoint.names import short_names
 from dragoman.serving.access.access import Access
 from dragoman.serving.address import browser_url, listen
 from dragoman.serving.background import Background
 from dragoman.serving.batcher import BatchStatistics
 from dragoman.serving.config import ServeConfig
 from dragoman.serving.control_defaults import ControlDefaults
-from dragoman.serving.served_models import Directions, ServedModel, short_names
+from dragoman.serving.served_models import Directions, ServedModel
 from dragoman.serving.served_predictors import Predictors, ServedPredictor, is_prediction_model
 from dragoman.serving.service import Service
 from dragoman.translation.alignment import Aligner

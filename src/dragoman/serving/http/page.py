@@ -1,7 +1,9 @@
 """The translation page at `/`, and its files."""
 
+from collections.abc import Iterator
 from hashlib import sha256
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import NamedTuple
 
 from fastapi import APIRouter, Request, Response
@@ -36,42 +38,48 @@ class _File(NamedTuple):
     etag: str
 
 
-def routes(service: Service) -> APIRouter:
-    """Return the routes GET / and /page/NAME. All files are loaded in advance, so no other file is accessible.
+class PageFiles:
+    """The files of a page, and of its folders. All are loaded in advance, so no other file is accessible."""
 
-    A server that only predicts labels has no page.
-    """
-    router, page_files = APIRouter(include_in_schema=False), _read_files()
+    def __init__(self, folder: Traversable) -> None:
+        self._files = dict(_read_files(folder, ""))
+
+    def respond(self, request: Request, name: str) -> Response:
+        """Return the response with a file. name: its path inside the folder. Raises HTTPException for other names."""
+        file = self._files.get(name)
+        if file is None:
+            raise HTTPException(404)
+        headers = {**_HEADERS, "ETag": file.etag}
+        if request.headers.get("if-none-match") == file.etag:
+            return Response(status_code=304, headers=headers)
+        return Response(file.content, media_type=file.media_type, headers=headers)
+
+
+def routes(service: Service) -> APIRouter:
+    """Return the routes GET / and /page/NAME. A server that only predicts labels has no page."""
+    router, page_files = APIRouter(include_in_schema=False), PageFiles(files("dragoman.serving") / "page")
 
     @router.get("/")
     async def page(request: Request) -> Response:
         """Return the translation page."""
         if service.is_open and not service.directions.models:
             raise NotFound("this server predicts labels and has no page: use POST /v1/predict, described at /spec")
-        return _respond(request, page_files["index.html"])
+        return page_files.respond(request, "index.html")
 
     @router.get("/page/{name}")
     async def page_file(request: Request, name: str) -> Response:
         """Return a file of the page."""
-        if name not in page_files:
-            raise HTTPException(404)
-        return _respond(request, page_files[name])
+        return page_files.respond(request, name)
 
     return router
 
 
-def _read_files() -> dict[str, _File]:
-    page_files = {}
-    for path in (files("dragoman.serving") / "page").iterdir():
+def _read_files(folder: Traversable, prefix: str) -> Iterator[tuple[str, _File]]:
+    for path in folder.iterdir():
+        if path.is_dir():
+            yield from _read_files(path, f"{prefix}{path.name}/")
+            continue
         media_type = _MEDIA_TYPES.get(path.name[path.name.rfind(".") :])
         if media_type is not None:
             content = path.read_bytes()
-            page_files[path.name] = _File(content, media_type, f'"{sha256(content).hexdigest()[:32]}"')
-    return page_files
-
-
-def _respond(request: Request, file: _File) -> Response:
-    headers = {**_HEADERS, "ETag": file.etag}
-    if request.headers.get("if-none-match") == file.etag:
-        return Response(status_code=304, headers=headers)
-    return Response(file.content, media_type=file.media_type, headers=headers)
+            yield prefix + path.name, _File(content, media_type, f'"{sha256(content).hexdigest()[:32]}"')

@@ -9,16 +9,15 @@ const GAP = 6;
 
 export class Alternatives {
   /**
-   * request: returns a promise of the server's response for a sentence and a number of hypotheses.
+   * parts: the elements box (a popover), list and state. request: returns a promise of the server's response for a
+   * sentence and a number of hypotheses.
    * onChoose: called with the index of the sentence and the translation that the user chose.
    */
-  constructor(request, onChoose) {
+  constructor({ box, list, state }, request, onChoose) {
     this.request = request;
     this.onChoose = onChoose;
     this.nbest = MAX_HYPOTHESES;
-    this.box = document.getElementById("alternatives");
-    this.list = document.getElementById("alternatives-list");
-    this.state = document.getElementById("alternatives-state");
+    Object.assign(this, { box, list, state });
     this.box.addEventListener("keydown", (event) => this.onKeydown(event));
     this.box.addEventListener("toggle", ({ newState }) => newState === "closed" && this.close());
     window.addEventListener("resize", () => this.close());

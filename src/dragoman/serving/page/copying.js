@@ -3,10 +3,11 @@
 /** The time for which the button shows the result, in milliseconds. */
 const RESULT_DURATION = 2000;
 
-/** Connect the copy button. getText: returns the text to copy. announce: called with a message about the result. */
-export function connect(getText, announce) {
-  const button = document.getElementById("copy");
-  const label = document.getElementById("copy-text");
+/**
+ * Connect a copy button. label: the element of its text. getText: returns the text to copy. announce: called with a
+ * message about the result.
+ */
+export function connect({ button, label }, getText, announce) {
   let timer;
   button.addEventListener("click", async () => {
     const isCopied = await copyText(getText());

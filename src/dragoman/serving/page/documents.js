@@ -2,22 +2,17 @@
 
 import { describe, formatDuration } from "./state.js";
 
-const box = document.getElementById("document");
-const line = document.getElementById("document-text");
-const link = document.getElementById("document-link");
-const stop = document.getElementById("document-stop");
-const retry = document.getElementById("document-again");
-
 export class DocumentBox {
   /**
-   * request: called with a file and an AbortSignal, returns a promise of the {address, name} of the translation.
-   * announce: called with a message about the result.
+   * parts: the elements box, line, link, stop and retry. request: called with a file and an AbortSignal, returns a
+   * promise of the {address, name} of the translation. announce: called with a message about the result.
    */
-  constructor(request, announce) {
+  constructor({ box, line, link, stop, retry }, request, announce) {
+    Object.assign(this, { box, line, link, stop, retry });
     this.request = request;
     this.announce = announce;
-    stop.addEventListener("click", () => this.close());
-    retry.addEventListener("click", () => this.translate(this.file));
+    this.stop.addEventListener("click", () => this.close());
+    this.retry.addEventListener("click", () => this.translate(this.file));
   }
 
   /** Translate a file, and cancel the previous one. */
@@ -46,17 +41,17 @@ export class DocumentBox {
     clearInterval(this.timer);
     this.controller?.abort();
     this.controller = undefined;
-    box.hidden = true;
+    this.box.hidden = true;
   }
 
   showLink({ address, name }) {
     clearInterval(this.timer);
-    link.href = address;
-    link.download = name;
-    link.textContent = `Download ${name}`;
+    this.link.href = address;
+    this.link.download = name;
+    this.link.textContent = `Download ${name}`;
     this.show("done", "Translated:");
-    this.announce(`${this.file.name} has been translated: ${link.textContent}`);
-    if (document.activeElement === stop) link.focus(); // keep the focus on any other element, such as the text field
+    this.announce(`${this.file.name} has been translated: ${this.link.textContent}`);
+    if (document.activeElement === this.stop) this.link.focus(); // keep the focus on other elements
   }
 
   showError(error) {
@@ -68,11 +63,11 @@ export class DocumentBox {
   }
 
   show(kind, message) {
-    box.hidden = false;
-    box.dataset.state = kind;
-    line.textContent = message;
-    link.hidden = kind !== "done";
-    retry.hidden = kind !== "failed";
-    stop.textContent = kind === "translating" ? "Stop" : "Close";
+    this.box.hidden = false;
+    this.box.dataset.state = kind;
+    this.line.textContent = message;
+    this.link.hidden = kind !== "done";
+    this.retry.hidden = kind !== "failed";
+    this.stop.textContent = kind === "translating" ? "Stop" : "Close";
   }
 }

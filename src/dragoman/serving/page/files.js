@@ -30,10 +30,8 @@ export async function read(file, limit, documentExtensions) {
   }
 }
 
-/** Let the user drop and open files. onOpen: called with each file. */
-export function connect(onOpen) {
-  const pane = document.getElementById("source-pane");
-  const chooser = document.getElementById("file");
+/** Let the user drop files on a pane, and open them with a button and a file input. onOpen: called with each file. */
+export function connect({ pane, chooser, button }, onOpen) {
   const hasFile = (event) => event.dataTransfer?.types.includes("Files");
   let depth = 0;
   const changeDepth = (change) => {
@@ -50,7 +48,7 @@ export function connect(onOpen) {
   for (const type of ["dragover", "drop"]) {
     window.addEventListener(type, (event) => hasFile(event) && event.preventDefault());
   }
-  document.getElementById("open").addEventListener("click", () => chooser.click());
+  button.addEventListener("click", () => chooser.click());
   chooser.addEventListener("change", () => {
     const [file] = chooser.files;
     chooser.value = "";

@@ -21,11 +21,11 @@ export function parseGlossary(text) {
 }
 
 export class GlossaryBox {
-  /** onChange: called when the user changes the glossary. */
-  constructor(onChange) {
+  /** parts: the elements text, title, count, problems and storage. onChange: called when the user changes the glossary. */
+  constructor({ text, title, count, problems, storage }, onChange) {
+    Object.assign(this, { text, title, count, problems, storage });
     this.terms = {};
     this.onChange = onChange;
-    this.text = document.getElementById("glossary");
     this.text.addEventListener("input", () => {
       this.isStored = store(this.name, this.text.value);
       this.parse();
@@ -39,7 +39,7 @@ export class GlossaryBox {
     this.isStored = true;
     this.text.value = load(this.name) ?? "";
     this.text.lang = code;
-    document.getElementById("glossary-title").textContent = `Glossary for ${name}`;
+    this.title.textContent = `Glossary for ${name}`;
     this.parse();
   }
 
@@ -52,10 +52,10 @@ export class GlossaryBox {
     const { terms, problems } = parseGlossary(this.text.value);
     this.terms = terms;
     const count = Object.keys(terms).length;
-    document.getElementById("glossary-count").textContent = count ? `${count} ${count === 1 ? "term" : "terms"}` : "";
+    this.count.textContent = count ? `${count} ${count === 1 ? "term" : "terms"}` : "";
     this.text.setAttribute("aria-invalid", String(problems.length > 0));
-    document.getElementById("glossary-problems").replaceChildren(...problems.slice(0, 5).map(item));
-    document.getElementById("glossary-storage").textContent = this.isStored
+    this.problems.replaceChildren(...problems.slice(0, 5).map(item));
+    this.storage.textContent = this.isStored
       ? "Stored in this browser and sent to the server with your texts."
       : "This browser stores nothing. The glossary is lost when you close the page.";
   }

@@ -20,14 +20,12 @@ export function direction(code) {
 }
 
 export class Languages {
-  /** onChange: called when the user selects a language. */
-  constructor(onChange) {
+  /** parts: the elements sourceMenu, targetMenu and detectedLabel. onChange: called when the user selects a language. */
+  constructor({ sourceMenu, targetMenu, detectedLabel }, onChange) {
+    Object.assign(this, { sourceMenu, targetMenu, detectedLabel });
     this.onChange = onChange;
     this.sources = new Map();
     this.detected = null;
-    this.sourceMenu = document.getElementById("source-language");
-    this.targetMenu = document.getElementById("target-language");
-    this.detectedLabel = document.getElementById("detected");
     this.sourceMenu.addEventListener("change", () => this.onSelect());
     this.targetMenu.addEventListener("change", () => this.onSelect());
   }

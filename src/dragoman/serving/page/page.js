@@ -12,14 +12,28 @@ import { RequestScheduler } from "./scheduler.js";
 import { locateSentences } from "./sentences.js";
 import * as server from "./server.js";
 import { SourcePane } from "./source.js";
-import * as state from "./state.js";
+import { Announcer, StateLine, describe, formatDuration } from "./state.js";
 import { TranslationPane } from "./translation.js";
 
 const element = (id) => document.getElementById(id);
 const format = element("format");
 
-const source = new SourcePane(onTextChange, (position) => alignment.selectWord(position, "source"));
+const state = new StateLine({ line: element("state"), text: element("state-text"), retry: element("again") });
+const announcer = new Announcer(element("announced"));
+const announceNow = (message) => announcer.announce(message, 100);
+const source = new SourcePane(
+  {
+    pane: element("source-pane"),
+    field: element("text"),
+    mirror: element("mirror"),
+    counter: element("counter"),
+    problem: element("text-problem"),
+  },
+  onTextChange,
+  (position) => alignment.selectWord(position, "source"),
+);
 const target = new TranslationPane(
+  element("translation"),
   (position, isKeyboard) => alignment.selectWord(position, "target", isKeyboard),
   (index, sentence) =>
     alternatives.open({
@@ -35,23 +49,47 @@ const alignment = new Alignment(
   source,
   target,
   (text, signal) => server.translate({ ...fields(), text, format: "text", alignment: true }, signal),
-  (message) => state.announce(message, 100),
+  announceNow,
 );
 const alternatives = new Alternatives(
+  { box: element("alternatives"), list: element("alternatives-list"), state: element("alternatives-state") },
   (text, nbest, signal) => server.translate({ ...fields(), text, format: "text", nbest, beam: nbest }, signal),
   (index, text) => {
     target.replace(index, text);
     alignment.clearLinks(index);
     target.focus(index);
-    state.announce(`Chosen: ${text}`, 100);
+    announceNow(`Chosen: ${text}`);
   },
 );
-const languages = new Languages(onLanguageChange);
-const glossary = new GlossaryBox(onTextChange);
+const languages = new Languages(
+  {
+    sourceMenu: element("source-language"),
+    targetMenu: element("target-language"),
+    detectedLabel: element("detected"),
+  },
+  onLanguageChange,
+);
+const glossary = new GlossaryBox(
+  {
+    text: element("glossary"),
+    title: element("glossary-title"),
+    count: element("glossary-count"),
+    problems: element("glossary-problems"),
+    storage: element("glossary-storage"),
+  },
+  onTextChange,
+);
 const translation = new RequestScheduler(request, showProgress);
 const documents = new DocumentBox(
+  {
+    box: element("document"),
+    line: element("document-text"),
+    link: element("document-link"),
+    stop: element("document-stop"),
+    retry: element("document-again"),
+  },
   (file, signal) => server.translateFile(file, { source: languages.source, target: languages.target }, signal),
-  (message) => state.announce(message, 100),
+  announceNow,
 );
 /** The extensions of files that the server translates as documents. */
 let documentExtensions = [];
@@ -77,7 +115,7 @@ function onTextChange() {
     updateSourceLanguage();
   } else if (source.isTooLong) {
     state.show("failed", "The text is too long");
-    state.announce(source.problem.textContent);
+    announcer.announce(source.problem.textContent);
   }
 }
 
@@ -131,15 +169,15 @@ function showProgress(kind, { response, error, seconds }) {
   if (kind === "done") {
     showResult(response, seconds);
   } else if (kind === "waiting") {
-    const message = `${state.describe(error)}. Trying again in ${state.formatDuration(seconds)}`;
-    if (element("state").dataset.state !== "waiting") state.announce(message);
+    const message = `${describe(error)}. Trying again in ${formatDuration(seconds)}`;
+    if (state.kind !== "waiting") announcer.announce(message);
     state.show(kind, message, "Try now");
   } else if (kind === "failed") {
     const needsKey = error.status === 401 || error.status === 403;
     if (needsKey) askForKey(error);
     if (!(error instanceof server.HttpError)) console.error(error);
-    state.show(kind, state.describe(error), needsKey || error.status === 400 ? "" : "Try again");
-    state.announce(state.describe(error));
+    state.show(kind, describe(error), needsKey || error.status === 400 ? "" : "Try again");
+    announcer.announce(describe(error));
   } else {
     state.show(kind, kind === "translating" ? "Translating …" : "");
   }
@@ -153,7 +191,7 @@ function showResult(response, seconds) {
   const isUnfinished = result.sentences.some(({ finished }) => !finished);
   const time = `Translated in ${seconds < 0.1 ? "0.1" : seconds.toFixed(1)} s`;
   state.show("done", isUnfinished ? "The translation is incomplete: a sentence may be too long" : time);
-  state.announceTranslation(result.text);
+  announcer.announceTranslation(result.text);
 }
 
 function show(text, sentences) {
@@ -181,7 +219,7 @@ async function openFile(file) {
   const result = await files.read(file, source.limit, documentExtensions);
   if (result.problem) {
     source.showProblem(result.problem);
-    state.announce(result.problem, 100);
+    announceNow(result.problem);
     return;
   }
   if (result.isDocument) {
@@ -240,6 +278,6 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
   action();
 });
-files.connect(openFile);
-copying.connect(() => target.text, (message) => state.announce(message, 100));
+files.connect({ pane: element("source-pane"), chooser: element("file"), button: element("open") }, openFile);
+copying.connect({ button: element("copy"), label: element("copy-text") }, () => target.text, announceNow);
 startup.runNow();

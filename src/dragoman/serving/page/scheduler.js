@@ -2,7 +2,7 @@
 
 import { HttpError, UnreachableError } from "./server.js";
 
-/** The delay between the last keystroke and the request, in milliseconds. */
+/** The usual delay between the last keystroke and the request, in milliseconds. */
 const DELAY = 300;
 /** The maximum time between attempts without a Retry-After header, in seconds. */
 const MAX_WAIT = 15;
@@ -13,9 +13,11 @@ export class RequestScheduler {
   /**
    * request: called with an AbortSignal, returns a promise of a response, or null if there is nothing to request.
    * onState: called with the state: idle, typing, translating, done (with the response and its time in seconds), waiting
-   * (with the error and the remaining seconds), or failed (with the error).
+   * (with the error and the remaining seconds), or failed (with the error). delay: the delay between the last change
+   * and the request, in milliseconds.
    */
-  constructor(request, onState) {
+  constructor(request, onState, delay = DELAY) {
+    this.delay = delay;
     this.request = request;
     this.onState = onState;
     this.attempts = 0;
@@ -29,7 +31,7 @@ export class RequestScheduler {
     if (this.retryAt) return;
     this.attempts = 0;
     this.onState("typing", {});
-    this.timer = setTimeout(() => this.run(), DELAY);
+    this.timer = setTimeout(() => this.run(), this.delay);
   }
 
   /** Send the request immediately, even during a wait. */

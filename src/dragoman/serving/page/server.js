@@ -49,7 +49,8 @@ export async function translateFile(file, { source, target }, signal) {
   return { address, name: decodeURIComponent(address.split("/").at(-1)) };
 }
 
-async function request(route, fields, signal) {
+/** Send a request, and return the JSON of the response. fields: the fields of a POST request; undefined for GET. */
+export async function request(route, fields, signal) {
   const headers = key ? { Authorization: `Bearer ${key}` } : {};
   const options = { headers, signal, credentials: "same-origin", cache: "no-store" };
   if (fields !== undefined) {

@@ -4,14 +4,14 @@ import { direction, tag } from "./languages.js";
 import { countCharacters, locateWords } from "./sentences.js";
 
 export class SourcePane {
-  /** onChange: called when the text has changed. onPoint: called with the {sentence, word} at the pointer, or null. */
-  constructor(onChange, onPoint) {
+  /**
+   * parts: the elements pane, field, mirror, counter and problem. onChange: called when the text has changed. onPoint:
+   * called with the {sentence, word} at the pointer, or null.
+   */
+  constructor({ pane, field, mirror, counter, problem }, onChange, onPoint) {
     this.limit = Infinity;
     this.highlighted = [];
-    this.field = document.getElementById("text");
-    this.mirror = document.getElementById("mirror");
-    this.counter = document.getElementById("counter");
-    this.problem = document.getElementById("text-problem");
+    Object.assign(this, { pane, field, mirror, counter, problem });
     this.field.addEventListener("input", () => {
       this.update();
       onChange();
@@ -104,9 +104,8 @@ export class SourcePane {
         ? `${excess.toLocaleString("en")} ${excess === 1 ? "character" : "characters"} over this server's limit. Shorten the text or translate it in parts.`
         : "",
     );
-    const pane = document.getElementById("source-pane");
-    pane.classList.toggle("is-empty", !this.value);
-    document.querySelector(".panes").classList.toggle("is-long", this.value.length > 400);
+    this.pane.classList.toggle("is-empty", !this.value);
+    this.pane.parentElement.classList.toggle("is-long", this.value.length > 400);
   }
 
   wordAtPoint(x, y) {

@@ -7,31 +7,45 @@ const MAX_ANNOUNCED = 300;
 /** The delay of an announcement, during which a further change replaces it, in milliseconds. */
 const ANNOUNCEMENT_DELAY = 900;
 
-const line = document.getElementById("state");
-const text = document.getElementById("state-text");
-const retry = document.getElementById("again");
-const announcement = document.getElementById("announced");
-let timer;
+export class StateLine {
+  /** line, text, retry: the elements of the line, of its message, and of the retry button. */
+  constructor({ line, text, retry }) {
+    this.line = line;
+    this.text = text;
+    this.retry = retry;
+  }
 
-/** Show a state. kind: a state of `RequestScheduler`. action: the label of the retry button, or "" to hide the button. */
-export function show(kind, message = "", action = "") {
-  line.dataset.state = kind;
-  text.textContent = message;
-  retry.textContent = action;
-  retry.hidden = !action;
+  get kind() {
+    return this.line.dataset.state;
+  }
+
+  /** Show a state. kind: a state of `RequestScheduler`. action: the label of the retry button, or "" to hide the button. */
+  show(kind, message = "", action = "") {
+    this.line.dataset.state = kind;
+    this.text.textContent = message;
+    this.retry.textContent = action;
+    this.retry.hidden = !action;
+  }
 }
 
-/** Announce a message after a delay, unless another message replaces it. */
-export function announce(message, delay = ANNOUNCEMENT_DELAY) {
-  clearTimeout(timer);
-  timer = setTimeout(() => {
-    announcement.textContent = message;
-  }, delay);
-}
+export class Announcer {
+  /** region: the live region, which screen readers announce. */
+  constructor(region) {
+    this.region = region;
+  }
 
-export function announceTranslation(translation) {
-  const count = translation.trim().split(/\s+/).length;
-  announce(translation.length <= MAX_ANNOUNCED ? translation : `The translation is ready: ${count} words.`);
+  /** Announce a message after a delay, unless another message replaces it. */
+  announce(message, delay = ANNOUNCEMENT_DELAY) {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => {
+      this.region.textContent = message;
+    }, delay);
+  }
+
+  announceTranslation(translation) {
+    const count = translation.trim().split(/\s+/).length;
+    this.announce(translation.length <= MAX_ANNOUNCED ? translation : `The translation is ready: ${count} words.`);
+  }
 }
 
 /** Return a message for the user that describes an error. */

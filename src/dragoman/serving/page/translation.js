@@ -5,13 +5,14 @@ import { locateWords } from "./sentences.js";
 
 export class TranslationPane {
   /**
-   * onPoint: called with the {sentence, word} at the pointer, or null, and whether the keyboard was used.
+   * element: the element of the text. onPoint: called with the {sentence, word} at the pointer, or null, and whether the
+   * keyboard was used.
    * onChoose: called with the index and the element of the sentence that the user chose.
    */
-  constructor(onPoint, onChoose) {
+  constructor(element, onPoint, onChoose) {
     this.onPoint = onPoint;
     this.onChoose = onChoose;
-    this.element = document.getElementById("translation");
+    this.element = element;
     this.text = "";
     this.sentences = [];
     this.highlighted = [];
