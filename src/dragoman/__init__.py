@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from dragoman.translation.files.translate_file import translate_file
     from dragoman.translation.request import Sampling
     from dragoman.translation.translator import Translator
+    from dragoman.workbench.server import open_workbench
 
 __version__ = "0.1.0"
 __all__ = [
@@ -90,6 +91,7 @@ __all__ = [
     "lexicon",
     "measure_precision_cost",
     "next_tokens",
+    "open_workbench",
     "predict",
     "quietly",
     "recipes",
@@ -138,6 +140,7 @@ _MODULES = {
     "lexicon": "alignment.dictionary",
     "measure_precision_cost": "tasks.translation.precision_cost",
     "next_tokens": "analysis.next_tokens",
+    "open_workbench": "workbench.server",
     "predict": "prediction.predict",
     "quietly": "base.log",
     "recipes": "tasks.recipes",

@@ -62,8 +62,8 @@ FROZEN = {
     "--precision --device --threads --quiet -q --divide --no-divide",
     "demo": "settings --out --languages --quiet -q",
     "describe": "model --vocabulary --pairs --length --depth --json",
-    "inspect attention": "model text --mask --nodes --edges --picture --grid --task --out -o --target --pair --word "
-    "--to --tags --device --threads --quiet -q",
+    "inspect attention": "model text --from --mask --nodes --edges --picture --grid --task --out -o --target --pair "
+    "--word --to --tags --device --threads --quiet -q",
     "inspect heads": "model text --off --target --json --pair --word --mask --task --to --tags --device --threads "
     "--quiet -q",
     "inspect next": "model text --prefix --count --off --json --to --tags --device --threads --quiet -q",
@@ -71,6 +71,7 @@ FROZEN = {
     "positions": "overrides --out -o --width --heads --length --layers --threads --quiet -q",
     "settings": "path --task --markdown",
     "serve": "models --languages --host --port --config --device --engine --precision --threads --workers",
+    "workbench": "folders --port --open --device --threads",
     "client": "url --target -t --source -s --input -i --output -o --beam --keep --guard --predict --model --task "
     "--parallel --quiet -q",
     "keys add": "name --database --requests-per-minute --tokens-per-minute --expires --quiet -q",

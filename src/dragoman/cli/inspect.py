@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 def inspect(
     model: Model,
     text: Annotated[
-        str,
+        str | None,
         typer.Argument(
             help="Source sentence; the text to inspect, for a language model or a model that predicts labels; the "
-            "question; or the id of a node of a graph."
+            "question; or the id of a node of a graph. Left out with --from."
         ),
-    ],
+    ] = None,
+    *,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write; it must not exist.")],
     target: Annotated[
         str | None,
@@ -54,6 +55,12 @@ def inspect(
     grid: Annotated[
         str | None, typer.Option("--grid", metavar="ROWSxCOLUMNS", help="Regions of --picture, such as 3x3.")
     ] = None,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="URL", help="Address of a view of `dragoman workbench`, whose figures are written."
+        ),
+    ] = None,
     task: TaskName = None,
     to: To = None,
     tags: Tags = None,
@@ -66,7 +73,7 @@ def inspect(
     For a model that predicts labels or fills masks, also save the relevance of each word for the prediction. For a
     model that classifies the nodes of a graph, draw the neighbours of a node with their weights.
     """
-    from dragoman.base.errors import reject_options
+    from dragoman.base.errors import ConfigError, reject_options
     from dragoman.base.files import check_new_folder
     from dragoman.base.log import info, warn
     from dragoman.base.machine.device import use_threads
@@ -77,6 +84,14 @@ def inspect(
 
     use_threads(threads)
     check_new_folder(out)
+    if address is not None:
+        given = {"TEXT": text, "--target": target, "--pair": pair, "--word": word, "--mask": mask, "--nodes": nodes}
+        more = {"--edges": edges, "--picture": picture, "--grid": grid, "--task": task, "--to": to, "--tags": tags}
+        reject_options({**given, **more}, "without --from")
+        _write_view(model, address, out, device)
+        return
+    if text is None:
+        raise ConfigError("there is nothing to inspect: pass a TEXT, or --from with the address of a view")
     kind = check_model_kind(model, "inspect")
     regions = _parse_grid(picture, grid)
     if "translate" not in kind.verbs:
@@ -103,6 +118,17 @@ def inspect(
             "characters: install a font, such as Noto Sans CJK, or use the SVG files, which browsers display correctly"
         )
     info(f"wrote {len(files)} files to {out}. Open {out / PAGE} in a browser")
+
+
+def _write_view(folder: Path, address: str, out: Path, device: str | None) -> None:
+    """Write the figures of a view of the workbench. folder: the model or run that the address names."""
+    from dragoman.analysis.view_state import parse_view_state
+    from dragoman.analysis.workspace import Workspace
+    from dragoman.base.log import info
+
+    state = parse_view_state(address)
+    files = state.content(Workspace([folder], device)).save(out)
+    info(f"wrote {len(files)} files to {out}")
 
 
 def _parse_grid(picture: Path | None, grid: str | None) -> tuple[Path, int, int] | None:

@@ -40,6 +40,7 @@ from dragoman.cli import (
     train,
     translate,
     tune,
+    workbench,
 )
 from dragoman.cli.inspection import app as inspection
 from dragoman.cli.usage import WRONG_USAGE, move_help_to_end, reject_empty_paths, usage_hint
@@ -89,6 +90,7 @@ app.command("settings")(settings.settings)
 app.command("recipes")(recipes.recipes)
 app.command("describe")(describe.describe)
 app.add_typer(inspection.app, name="inspect")
+app.command("workbench")(workbench.workbench)
 app.command("demo")(demo.demo)
 app.command("positions")(positions.positions)
 app.command("scenes")(scenes.scenes)
@@ -104,6 +106,7 @@ _INTERRUPTED = {
     "translate": "interrupted",
     "generate": "interrupted",
     "serve": "interrupted",
+    "workbench": "interrupted",
 }
 """Messages after Ctrl-C by command."""
 
@@ -120,7 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     verb = given[0] if given else ""
     watch = InterruptWatch(_INTERRUPTED.get(verb, "interrupted: nothing was saved"))
     try:
-        with nullcontext() if verb == "serve" else watch:  # the server handles its signals
+        with nullcontext() if verb in ("serve", "workbench") else watch:  # servers handle their signals
             if any(argument == "" or argument.endswith("=") for argument in given):
                 reject_empty_paths(given, get_command(app))
             app(args=given)

@@ -51,29 +51,44 @@ export async function translateFile(file, { source, target }, signal) {
 
 /** Send a request, and return the JSON of the response. fields: the fields of a POST request; undefined for GET. */
 export async function request(route, fields, signal) {
+  const { response, content } = await send(route, fields, signal, (answer) => answer.text());
+  const body = parseJson(content);
+  if (response.ok && body !== undefined) return body;
+  throw failure(response, body);
+}
+
+/** Send a text, and return the bytes of the response as an ArrayBuffer. */
+export async function requestBytes(route, text, signal) {
+  const { response, content } = await send(route, text, signal, (answer) => answer.arrayBuffer());
+  if (response.ok) return content;
+  throw failure(response, parseJson(new TextDecoder().decode(content)));
+}
+
+/** Send a request. body: a form, a text or fields, or undefined for GET. read: returns a promise of the content. */
+async function send(route, body, signal, read) {
   const headers = key ? { Authorization: `Bearer ${key}` } : {};
   const options = { headers, signal, credentials: "same-origin", cache: "no-store" };
-  if (fields !== undefined) {
+  if (body !== undefined) {
     options.method = "POST";
-    if (fields instanceof FormData) {
-      options.body = fields;
+    if (body instanceof FormData || typeof body === "string") {
+      options.body = body;
     } else {
       headers["Content-Type"] = "application/json";
-      options.body = JSON.stringify(key ? { ...fields, api_key: key } : fields);
+      options.body = JSON.stringify(key ? { ...body, api_key: key } : body);
     }
   }
-  let response, content;
   try {
-    response = await fetch(route, options);
-    content = await response.text();
+    const response = await fetch(route, options);
+    return { response, content: await read(response) };
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new UnreachableError(error.message);
   }
-  const body = parseJson(content);
-  if (response.ok && body !== undefined) return body;
+}
+
+function failure(response, body) {
   const message = typeof body?.error === "string" ? body.error : `the server responded with status ${response.status}`;
-  throw new HttpError(response.ok ? 502 : response.status, message, parseRetryAfter(response.headers.get("Retry-After")));
+  return new HttpError(response.ok ? 502 : response.status, message, parseRetryAfter(response.headers.get("Retry-After")));
 }
 
 function parseJson(content) {

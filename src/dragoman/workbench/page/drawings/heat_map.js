@@ -1,0 +1,135 @@
+// A heat map with labelled rows and columns. One tab stop; arrow keys move between the cells, whose values are announced.
+
+import { make, newId, token, visible } from "../dom.js";
+import { onThemeChange, paint, scale } from "./colours.js";
+import { DataTable } from "./table.js";
+
+/** The size of a cell in pixels. */
+const [SMALLEST, LARGEST] = [9, 30];
+
+export class HeatMap {
+  /** root: the element to fill. name: the accessible name. onPoint: called with the {row, column} at the pointer or null. */
+  constructor(root, name, announce, onPoint = () => {}) {
+    this.announce = announce;
+    this.onPoint = onPoint;
+    const [cell, details] = [newId(), newId()];
+    this.canvas = make("canvas", { class: "cells", "aria-hidden": "true" });
+    this.rowBand = make("div", { class: "band", "aria-hidden": "true", hidden: true });
+    this.columnBand = make("div", { class: "band", "aria-hidden": "true", hidden: true });
+    this.cursor = make("div", { role: "gridcell", id: cell, class: "unseen" });
+    this.grid = make(
+      "div",
+      { class: "map-cells", role: "grid", tabindex: "0", "aria-label": name, "aria-activedescendant": cell, "aria-details": details },
+      this.canvas,
+      this.rowBand,
+      this.columnBand,
+      make("div", { role: "row", class: "unseen" }, this.cursor),
+    );
+    this.rowLabels = make("div", { class: "row-labels", "aria-hidden": "true" });
+    this.columnLabels = make("div", { class: "column-labels", "aria-hidden": "true" });
+    this.readout = make("p", { class: "readout small" });
+    this.table = new DataTable(details);
+    this.scroll = make("div", { class: "map-scroll" }, make("div", { class: "map" }, this.columnLabels, this.rowLabels, this.grid));
+    root.append(this.scroll, this.readout, this.table.element);
+    this.grid.addEventListener("pointermove", (event) => this.point(this.cellAt(event), false));
+    this.grid.addEventListener("pointerleave", () => this.point(this.position, false, true));
+    this.grid.addEventListener("pointerdown", (event) => {
+      this.position = this.cellAt(event);
+    });
+    this.grid.addEventListener("keydown", (event) => this.onKeydown(event));
+    this.grid.addEventListener("focus", () => this.grid.matches(":focus-visible") && this.point(this.position ?? { row: 0, column: 0 }, true));
+    this.stop = onThemeChange(() => this.paint());
+    this.observer = new ResizeObserver(() => this.resize());
+    this.observer.observe(this.scroll);
+  }
+
+  /** Draw a panel (panels.js). rows, columns: the labels. limit: the value at the end of the colour scale. */
+  show(panel, rows, columns, limit, isSigned = false) {
+    const isOther = rows !== this.rows || columns !== this.columns;
+    Object.assign(this, { panel, rows, columns, limit, isSigned });
+    if (isOther) {
+      this.position = undefined;
+      this.rowLabels.replaceChildren(...rows.map((text) => make("div", {}, token(text))));
+      this.columnLabels.replaceChildren(...columns.map((text) => make("div", {}, token(text))));
+    }
+    this.resize();
+    this.paint();
+    this.table.show(["row", "column", "value"], rows.length * columns.length, (index) => {
+      const [row, column] = [Math.floor(index / columns.length), index % columns.length];
+      return [rows[row], columns[column], this.panel.values[index].toFixed(4)];
+    });
+    this.point(this.position ?? null, false, true);
+  }
+
+  /** Choose the size of the cells so that the map fits into its column, unless they would be too small to point at. */
+  resize() {
+    if (!this.panel || !this.scroll.clientWidth) return;
+    const { style } = this.scroll.firstElementChild;
+    const free = this.scroll.clientWidth - this.rowLabels.offsetWidth - 16;
+    const size = Math.max(SMALLEST, Math.min(LARGEST, Math.floor(free / this.columns.length)));
+    style.setProperty("--cell", `${size}px`);
+    style.setProperty("--rows", this.rows.length);
+    style.setProperty("--columns", this.columns.length);
+  }
+
+  close() {
+    this.stop();
+    this.observer.disconnect();
+  }
+
+  paint() {
+    if (!this.panel) return;
+    const { values, rows, columns } = this.panel;
+    paint(this.canvas, values, rows, columns, this.limit, scale(this.isSigned), this.isSigned);
+  }
+
+  /** Highlight a cell, or nothing for null. isSpoken: whether its value is announced. isSilent: whether to keep it to itself. */
+  point(position, isSpoken, isSilent = false) {
+    for (const element of this.lit ?? []) element.classList.remove("is-lit");
+    this.rowBand.hidden = this.columnBand.hidden = position === null || position === undefined;
+    if (!position) {
+      this.readout.textContent = "Point at a cell, or move with the arrow keys, to read its value.";
+      if (!isSilent) this.onPoint(null);
+      return;
+    }
+    const { row, column } = position;
+    this.rowBand.style.setProperty("--at", row);
+    this.columnBand.style.setProperty("--at", column);
+    this.rowBand.className = "band row-band";
+    this.columnBand.className = "band column-band";
+    this.lit = [this.rowLabels.children[row], this.columnLabels.children[column]];
+    for (const element of this.lit) element.classList.add("is-lit");
+    const value = this.panel.values[row * this.columns.length + column];
+    this.readout.replaceChildren(token(this.rows[row]), " → ", token(this.columns[column]), `: ${value.toFixed(4)}`);
+    const spoken = `${visible(this.rows[row])} → ${visible(this.columns[column])}: ${value.toFixed(2)}`;
+    this.cursor.textContent = spoken;
+    if (isSpoken) this.announce(spoken);
+    if (!isSilent) this.onPoint(position);
+  }
+
+  cellAt(event) {
+    const box = this.grid.getBoundingClientRect();
+    const at = (offset, extent, count) => Math.max(0, Math.min(count - 1, Math.floor((offset / extent) * count)));
+    return {
+      row: at(event.clientY - box.top, box.height, this.rows.length),
+      column: at(event.clientX - box.left, box.width, this.columns.length),
+    };
+  }
+
+  onKeydown(event) {
+    const { row, column } = this.position ?? { row: 0, column: 0 };
+    const [lastRow, lastColumn] = [this.rows.length - 1, this.columns.length - 1];
+    const target = {
+      ArrowLeft: [row, Math.max(0, column - 1)],
+      ArrowRight: [row, Math.min(lastColumn, column + 1)],
+      ArrowUp: [Math.max(0, row - 1), column],
+      ArrowDown: [Math.min(lastRow, row + 1), column],
+      Home: event.ctrlKey ? [0, 0] : [row, 0],
+      End: event.ctrlKey ? [lastRow, lastColumn] : [row, lastColumn],
+    }[event.key];
+    if (!target || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    this.position = { row: target[0], column: target[1] };
+    this.point(this.position, true);
+  }
+}

@@ -1,0 +1,216 @@
+"""The server of the workbench: its routes, what it refuses, and that it computes only what somebody waits for."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from workbench_server import WorkbenchServer, log_step, workbench_served, write_workspace
+
+from dragoman import Translator
+from dragoman.analysis.view_state import MAX_CHARACTERS
+from dragoman.analysis.views.attention import AttentionState
+from dragoman.analysis.views.translate import TranslateState
+from dragoman.analysis.views.view import ViewContent
+from dragoman.analysis.workspace import Workspace
+from dragoman.base.cancellation import Cancelled, check_cancelled
+from dragoman.base.errors import ConfigError, DataError
+from dragoman.cli.main import main
+from dragoman.workbench import packing
+from dragoman.workbench.server import open_workbench
+
+SENTENCE = "source=a+dog+runs"
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return write_workspace(tmp_path_factory.mktemp("workspace"))
+
+
+@pytest.fixture(scope="module")
+def server(folders: list[Path]) -> Iterator[WorkbenchServer]:
+    with workbench_served(folders) as found:
+        yield found
+
+
+@pytest.fixture
+def client(server: WorkbenchServer) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=server.address, timeout=60) as found:
+        yield found
+
+
+def unpacked(content: bytes) -> tuple[dict[str, Any], dict[str, dict[str, np.ndarray]]]:
+    """The JSON values, and the arrays of each figure, as the browser reads them."""
+    start = 4 + int.from_bytes(content[:4], "little")
+    assert start % 8 == 0
+    values = json.loads(content[4:start])
+    arrays = {
+        name: {
+            key: np.frombuffer(
+                content, each["dtype"], int(np.prod(each["shape"])), offset=start + each["offset"]
+            ).reshape(each["shape"])
+            for key, each in figure["arrays"].items()
+        }
+        for name, figure in values["figures"].items()
+    }
+    assert all(each["offset"] % 8 == 0 for figure in values["figures"].values() for each in figure["arrays"].values())
+    return values, arrays
+
+
+def test_the_workspace_lists_models_and_runs(client: httpx.Client) -> None:
+    listed = client.get("/workspace").json()
+    models = {each["name"]: each["languages"] for each in listed["models"]}
+    assert models == {"one": ["en", "de"], "two": ["en", "de"]}
+    assert listed["runs"] == ["run"]
+    assert listed["limits"] == {"tokens": 512, "characters": MAX_CHARACTERS}
+
+
+def test_the_weights_arrive_without_loss(client: httpx.Client, folders: list[Path]) -> None:
+    content = client.post("/content?figure=heads", content=f"view=attention&model=two&{SENTENCE}&target=ein+Hund")
+    values, arrays = unpacked(content.content)
+    assert values["state"] == f"view=attention&model=two&{SENTENCE}&target=ein+Hund"
+    assert list(values["figures"]) == ["heads"] and values["facts"]["target"] == "ein Hund"
+    maps = Translator.load(folders[1], "cpu", engine="torch").inspect("a dog runs", "ein Hund").kinds
+    for layer, each in enumerate(maps["decoder.cross_attention"]):
+        np.testing.assert_array_equal(arrays["heads"][f"row-{layer}"][1:], each.weights)
+        assert values["figures"]["heads"]["rows"] == list(each.queries)
+
+
+def test_a_saved_figure_is_the_one_that_the_command_writes(
+    client: httpx.Client, folders: list[Path], tmp_path: Path
+) -> None:
+    state = f"view=attention&{SENTENCE}&layer=1&head=2"
+    assert main(["inspect", str(folders[0]), "--from", f"{client.base_url}#{state}", "-o", str(tmp_path / "out")]) == 0
+    names = {"heads", "head"}
+    files = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    assert set(files) == {f"{name}.{suffix}" for name in names for suffix in ("svg", "png", "json", "csv")} | {
+        "facts.json"
+    }
+    for name in names:
+        for suffix, kind in (("svg", "image/svg+xml"), ("json", "application/json"), ("csv", "text/csv")):
+            answer = client.post(f"/file?figure={name}&format={suffix}", content=state)
+            assert answer.content == files[f"{name}.{suffix}"]
+            assert answer.headers["content-type"].startswith(kind)
+
+
+@pytest.mark.parametrize(
+    ("route", "state", "message"),
+    [
+        ("/content", "view=nothing", "unknown view 'nothing'"),
+        ("/content", "view=attention&layers=2", "unknown setting layers (the address); did you mean layer?"),
+        ("/content", "view=attention", "the text is blank"),
+        ("/content", f"view=attention&{SENTENCE}&model=three", "there is no model 'three': the loaded models are one"),
+        ("/content", f"view=attention&{SENTENCE}&layer=7", "there is no layer 7"),
+        ("/content", f"view=attention&{SENTENCE}&head=7", "there is no head 7"),
+        ("/content", "view=attention&source=" + "a+dog+" * 600, "at most 512 per side"),
+        ("/content?figure=x", f"view=attention&{SENTENCE}", "no figure 'x': its figures are heads"),
+        ("/content", "view=training&runs=x", "there is no run 'x': the runs are run"),
+        ("/file?format=gif", f"view=attention&{SENTENCE}", "there is no format 'gif'"),
+    ],
+)
+def test_refused_requests_say_why(client: httpx.Client, route: str, state: str, message: str) -> None:
+    answer = client.post(route, content=state)
+    assert answer.status_code == 400
+    assert message in answer.json()["error"] and "\n" not in answer.json()["error"]
+
+
+def test_a_body_without_end_is_refused(client: httpx.Client) -> None:
+    answer = client.post("/content", content=b"a" * (5 * MAX_CHARACTERS))
+    assert answer.status_code == 413 and "100,000 characters" in answer.json()["error"]
+
+
+def test_only_this_machine_is_answered(client: httpx.Client) -> None:
+    state = f"view=attention&{SENTENCE}"
+    assert client.get("/workspace", headers={"Host": "evil.example"}).status_code == 421
+    assert client.get("/", headers={"Host": "localhost:1"}).status_code == 200
+    for headers in ({"Origin": "https://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
+        assert client.post("/content", content=state, headers=headers).status_code == 403
+    policy = client.get("/").headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'") and "trusted-types 'none'" in policy
+    assert client.get("/page/../app.py").status_code == 404
+    assert client.get("/page/views/attention.js").headers["content-type"].startswith("text/javascript")
+    assert client.get("/shared/scheduler.js").status_code == 200
+
+
+def test_a_request_that_nobody_waits_for_is_cancelled(
+    server: WorkbenchServer, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: list[str] = []
+    started = threading.Event()
+
+    def slow(state: Any, workspace: Workspace) -> ViewContent:
+        events.append(state.source)
+        started.set()
+        try:
+            while True:
+                check_cancelled()
+                time.sleep(0.01)
+        except Cancelled:
+            events.append("cancelled")
+            raise
+
+    monkeypatch.setattr(TranslateState, "content", slow)
+    threads = [threading.Thread(target=_give_up, args=(server.address, name)) for name in ("first", "second")]
+    threads[0].start()
+    assert started.wait(30)
+    threads[1].start()
+    for thread in threads:
+        thread.join()
+    # the second one was not started, because its client had left before the first one ended, or it was cancelled, too
+    assert client.post("/content", content=f"view=attention&{SENTENCE}").status_code == 200
+    assert events[:2] == ["first", "cancelled"] and events.count("cancelled") == len(events) / 2
+
+
+def _give_up(address: str, text: str) -> None:
+    with pytest.raises(httpx.ReadTimeout):
+        httpx.post(f"{address}content", content=f"view=translate&source={text}", timeout=0.4)
+
+
+def test_too_many_weights_are_refused(monkeypatch: pytest.MonkeyPatch, folders: list[Path]) -> None:
+    workspace = Workspace(folders[:1], "cpu")
+    state = AttentionState(source="a dog runs")
+    content = state.content(workspace)
+    assert packing.pack(content, state.fragment, ["heads"])
+    monkeypatch.setattr(packing, "MAX_BYTES", 1000)
+    with pytest.raises(DataError, match="shorten the text, or use `dragoman inspect`"):
+        packing.pack(content, state.fragment, ["heads"])
+
+
+def test_news_of_a_run_arrive_when_its_log_grows(server: WorkbenchServer, folders: list[Path]) -> None:
+    run = folders[2]
+    threading.Timer(0.3, log_step, (run, 30)).start()
+    with httpx.stream("GET", f"{server.address}news", timeout=30) as stream:
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        event = next(line for line in stream.iter_lines() if line)
+    assert json.loads(event.removeprefix("data: ")) == ["run"]
+
+
+def test_a_half_written_line_is_read_when_it_is_complete(client: httpx.Client, folders: list[Path]) -> None:
+    log = folders[2] / "log.jsonl"
+
+    def steps() -> int:
+        values, _ = unpacked(client.post("/content", content="view=training").content)
+        return int(values["facts"]["steps"]["run"])
+
+    before = steps()
+    with log.open("a", encoding="utf-8") as file:
+        file.write(f'{{"step": {before + 1}, "lo')
+        file.flush()
+        assert steps() == before
+        file.write('ss": 0.5}\n')
+        file.flush()
+        assert steps() == before + 1
+
+
+def test_folders_that_are_no_models_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="nothing to show"):
+        open_workbench([])
+    assert main(["workbench", str(tmp_path / "none")]) == 1
+    log_step(tmp_path, 1)
+    with pytest.raises(ConfigError, match="only training runs"):
+        Workspace([tmp_path]).model()
