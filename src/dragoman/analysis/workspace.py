@@ -6,15 +6,15 @@ from functools import lru_cache
 from pathlib import Path
 from threading import RLock
 
+from dragoman.analysis.loading import load_model
+from dragoman.analysis.subject import Loaded
 from dragoman.base.errors import ConfigError, DataError, ModelError
 from dragoman.checkpoint.folder import CONFIG
 from dragoman.checkpoint.names import short_names
 from dragoman.exchange.ctranslate2.folder import check_model_kind
-from dragoman.generation.language_model import LanguageModel
 from dragoman.inspect.inspection import Inspection
 from dragoman.inspect.run_log import Record, RunLog
 from dragoman.models.kinds import ModelKind
-from dragoman.prediction.predictor import Predictor
 from dragoman.translation.translator import Translator
 
 LOG = "log.jsonl"
@@ -31,7 +31,7 @@ class WorkspaceModel:
     name: str
     folder: Path
     kind: ModelKind
-    loaded: Translator | LanguageModel | Predictor
+    loaded: Loaded
 
     @property
     def translator(self) -> Translator:
@@ -128,9 +128,4 @@ def _find(name: str, folders: Mapping[str, Path]) -> str | None:
 
 
 def _load(name: str, folder: Path, device: str | None) -> WorkspaceModel:
-    kind = check_model_kind(folder, "inspect")
-    if "predict" in kind.verbs:
-        return WorkspaceModel(name, folder, kind, Predictor.load(folder, device, engine="torch"))
-    if not kind.reads_source:
-        return WorkspaceModel(name, folder, kind, LanguageModel.load(folder, device, "inspect"))
-    return WorkspaceModel(name, folder, kind, Translator.load(folder, device, engine="torch"))
+    return WorkspaceModel(name, folder, check_model_kind(folder, "inspect"), load_model(folder, device))

@@ -4,7 +4,7 @@ import asyncio
 import contextvars
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from starlette.requests import Request
 
@@ -42,8 +42,9 @@ class Computations:
         loop = asyncio.get_running_loop()
         result = loop.run_in_executor(self._thread, contextvars.copy_context().run, work)
         disconnection = asyncio.create_task(_wait_for_disconnection(request))
+        waited: set[asyncio.Future[Any]] = {result, disconnection}
         try:
-            await asyncio.wait({result, disconnection}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
             if not result.done():
                 cancellation.cancel()
             return await result
