@@ -30,6 +30,7 @@ def main() -> None:
     parser.add_argument("--share", type=float, default=0.2, help="share of noisy pairs (0.2)")
     parser.add_argument("--minutes", type=float, default=15, help="time limit of a training run (15)")
     parser.add_argument("--pairs", type=int, default=155_366)
+    parser.add_argument("--preset", default="small", help="size of the model (small)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", nargs="+", choices=RUNS, default=list(RUNS))
     parser.add_argument("--out", type=Path, default=Path("runs/filtered"))
@@ -71,6 +72,7 @@ def settings(text: Path, run: Path, filtered: bool, arguments: argparse.Namespac
         "data.cleaning": {"mismatched": filtered},
         "train.max_minutes": arguments.minutes,
         "train.seed": arguments.seed,
+        "model.preset": arguments.preset,
         "out": str(run),
     }
 

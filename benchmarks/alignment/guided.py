@@ -2,8 +2,10 @@
 
     python benchmarks/alignment/guided.py --text demo --minutes 4        # the embedded corpus, with its gold alignments
     python benchmarks/alignment/guided.py --text europarl-tatoeba --minutes 20    # 508 gold pairs; needs DRAGOMAN_DATA
+    python benchmarks/alignment/guided.py --text europarl-tatoeba --updates 2000
 
-Two models with the same settings are trained for the same time, with cross-entropy and with guided alignment. The table
+Two models with the same settings are trained for the same time or, on a busy machine, for the same number of updates,
+with cross-entropy and with guided alignment. The table
 contains BLEU on the validation set, and the alignment error rate (AER) of forced decoding on the gold pairs: of the
 mean of the heads of the penultimate layer, and of the supervised head. The aligner (`hmm`) is trained on the same
 training pairs and on the gold pairs. The training text of europarl-tatoeba is that of corpora.py without its gold
@@ -29,6 +31,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--text", choices=["demo", "europarl-tatoeba"], default="demo")
     parser.add_argument("--minutes", type=float, default=4)
+    parser.add_argument("--updates", type=int, help="number of updates instead of minutes")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("guided-results"))
     arguments = parser.parse_args()
@@ -58,7 +61,8 @@ def _settings(folder: Path, run: Path, kind: str, arguments: argparse.Namespace)
         for part in ("train", "valid")
     }
     objective = {"kind": kind}
-    training = {"objective": objective, "max_minutes": arguments.minutes, "seed": arguments.seed}
+    limit = {"max_minutes": arguments.minutes} if arguments.updates is None else {"max_steps": arguments.updates}
+    training = {"objective": objective, **limit, "seed": arguments.seed}
     return {"data": corpora, "out": str(run), "train": training}
 
 
