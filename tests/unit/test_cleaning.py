@@ -56,6 +56,26 @@ def test_each_rule_drops_its_pair_and_can_be_switched_off(
 
 
 @pytest.mark.parametrize(
+    ("source", "target", "is_kept"),
+    [
+        ("The dog runs.", "Der Hund läuft.", True),
+        ("The dog runs.", "Der Hund", False),
+        ("The dog", "Der Hund läuft.", False),
+        ("the dog", "der Hund", True),
+        ("“Does it run?”", "« Court-il ? »", True),
+        ("Does it run?", "它跑吗？", True),
+        ("Does it run?", "Τρέχει;", True),
+        ("It runs.", "यह दौड़ता है।", True),
+        ("It runs …", "Es läuft (schnell)", False),
+        ("Version 1.2", "Version 1.2", True),
+    ],
+)
+def test_both_sides_end_a_sentence_or_neither(source: str, target: str, is_kept: bool) -> None:
+    assert dropped(clean([(source, target)], final_punctuation=True)) == ({} if is_kept else {"final_punctuation": [1]})
+    assert dropped(clean([(source, target)])) == {}
+
+
+@pytest.mark.parametrize(
     "pair",
     [
         ("Hi.", "Grüß Gott!"),

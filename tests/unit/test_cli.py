@@ -85,7 +85,8 @@ FROZEN = {
     "--max-characters --max-ratio --duplicates --no-duplicates --control-characters "
     "--no-control-characters --wrong-script --no-wrong-script --source-script --target-script "
     "--script-share --copied-words --broken-utf8 --unescape --no-unescape --source-language --target-language "
-    "--language --normalization --mismatched --no-mismatched --aligner --quiet -q",
+    "--language --normalization --final-punctuation --no-final-punctuation "
+    "--mismatched --no-mismatched --aligner --quiet -q",
 }
 
 

@@ -148,6 +148,13 @@ def check(
             "--copied-words", help="Drop pairs with identical sides of at least this many words; 0: keep them."
         ),
     ] = None,
+    final_punctuation: Annotated[
+        bool | None,
+        typer.Option(
+            "--final-punctuation/--no-final-punctuation",
+            help="Drop pairs of which only one side ends a sentence with a mark.",
+        ),
+    ] = None,
     mismatched: Annotated[
         bool | None,
         typer.Option(
@@ -203,14 +210,12 @@ def check(
         "source_code": source_code,
         "target_code": target_code,
     }
-    alignment = {"mismatched": mismatched, "aligner": aligner}
+    sides = {"final_punctuation": final_punctuation, "mismatched": mismatched, "aligner": aligner}
     scripts = {"source_scripts": source_script or None, "target_scripts": target_script or None}
     languages = {"source_language": source_language, "target_language": target_language}
     texts = {"text": text, "field": field, "documents": None if documents is None else documents.value}
     if text is not None or field is not None:
-        reject_options(
-            _by_option_name({**pairs, **numbers, **scripts, **languages, **alignment}), "with sentence pairs"
-        )
+        reject_options(_by_option_name({**pairs, **numbers, **scripts, **languages, **sides}), "with sentence pairs")
         rules = {**common, "scripts": script or None}
         report = _check_text({**texts, "jsonl": jsonl, "heading": heading}, rules, language, normalization.value)
     else:
@@ -221,7 +226,7 @@ def check(
         limits = {name: value or None for name, value in numbers.items() if value is not None}
         report = _check_pairs(
             {**pairs, "jsonl": jsonl},
-            {**_without_none({**common, **scripts, **alignment}), **limits},
+            {**_without_none({**common, **scripts, **sides}), **limits},
             languages,
             normalization.value,
         )

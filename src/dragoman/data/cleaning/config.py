@@ -83,7 +83,7 @@ class BaseCleaningConfig(Config):
     @property
     def former(self) -> Self | None:
         """The same settings with version 1, or None if these have version 1 or settings that it lacks."""
-        has_new_rules = self.unescape or getattr(self, "mismatched", False)
+        has_new_rules = self.unescape or any(getattr(self, rule, False) for rule in ("mismatched", "final_punctuation"))
         if self.version == 1 or has_new_rules or any(getattr(self, setting) for setting in self.side_scripts):
             return None
         return self.model_copy(update={"version": 1})
@@ -99,7 +99,9 @@ class BaseCleaningConfig(Config):
     def fingerprint(self, *excluded: str) -> str:
         """Return a description of the rules that determine which text is kept. excluded: settings to leave out."""
         new = _NEW_IN_VERSION_2 if self.version == 1 else ()  # the fingerprints of version 1 lack new settings
-        return self.model_dump_json(exclude={*excluded, *new, *_MISMATCHES})
+        # Rules that are off are left out, so that corpora that were prepared before the rule existed are reused.
+        off = () if getattr(self, "final_punctuation", False) else ("final_punctuation",)
+        return self.model_dump_json(exclude={*excluded, *new, *off, *_MISMATCHES})
 
 
 class CleaningConfig(BaseCleaningConfig):
@@ -167,6 +169,11 @@ class CleaningConfig(BaseCleaningConfig):
         description="Drop pairs with identical sides if they contain at least this many words with letters. Shorter "
         "pairs are kept, because they may be names. null: keep all pairs.",
     )
+    final_punctuation: bool = Field(
+        default=False,
+        description="Drop pairs of which only one side ends a sentence with a mark such as a full stop or a question "
+        "mark, such as pairs with a side that is cut off. In some corpora, many good pairs differ in this respect.",
+    )
     mismatched: bool = Field(
         default=False,
         description="Drop pairs whose sides are probably not translations of each other, such as the pairs of shifted "
@@ -183,11 +190,12 @@ class CleaningConfig(BaseCleaningConfig):
     version: RulesVersion = _VERSION
 
     @model_validator(mode="after")
-    def _check_mismatches(self) -> Self:
+    def _check_new_rules(self) -> Self:
         if self.aligner is not None and not self.mismatched:
             raise ValueError("`aligner` scores pairs for `mismatched`: set mismatched: true, or remove aligner")
-        if self.version == 1 and self.mismatched:
-            raise ValueError("version 1 of the rules does not support `mismatched`")
+        for rule in ("mismatched", "final_punctuation"):
+            if self.version == 1 and getattr(self, rule):
+                raise ValueError(f"version 1 of the rules does not support `{rule}`")
         return self
 
     @property

@@ -27,6 +27,8 @@ from dragoman.text.scripts import dominant_system
 from dragoman.text.word_count import countable_words
 
 _LETTER = regex.compile(r"\p{L}")
+_SENTENCE_END = regex.compile(r"[\p{Sentence_Terminal}…:;]\W*$")
+"""A mark that ends a sentence, and closing quotation marks and brackets. The semicolon is the Greek question mark."""
 
 
 class Finding(NamedTuple):
@@ -191,6 +193,8 @@ class PairRules(Rules):
             return "max_ratio"
         if config.copied_words and not self.vectors and source.strip() == target.strip():
             return "copied_words" if has_lettered_words(source, config.copied_words) else None
+        if config.final_punctuation and not self.vectors and _ends_sentence(source) != _ends_sentence(target):
+            return "final_punctuation"
         return None
 
     def kept_arrays(self, items: Sequence[Pair]) -> dict[str, NDArray[Any]]:
@@ -266,6 +270,11 @@ class TextRules(Rules):
             "begins": np.array([passage.begins for passage in passages], bool),
             "ends": np.array([passage.ends for passage in passages], bool),
         }
+
+
+def _ends_sentence(text: str) -> bool:
+    """Return whether the last mark of a text, after its last letter or digit, ends a sentence."""
+    return _SENTENCE_END.search(text) is not None
 
 
 def _has_lettered_words(text: str, count: int) -> bool:
