@@ -1,4 +1,4 @@
-"""`Computations`: runs computations one after another in a thread, and cancels those whose result is no longer wanted."""
+"""`Computations`: computes one after another in a thread, and cancels those that are no longer wanted."""
 
 import asyncio
 import contextvars
