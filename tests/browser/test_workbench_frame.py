@@ -11,7 +11,7 @@ from workbench_server import WorkbenchServer, workbench_served, write_workspace
 from workbench_tabs import SOURCE, WorkbenchTabs, expect, violations, wait_until_drawn
 
 SENTENCE = "source=a+dog+runs+in+the+park+."
-VIEWS = [*(f"view={name}&{SENTENCE}" for name in ("translate", "attention", "tree")), "view=training"]
+VIEWS = [*(f"view={name}&{SENTENCE}" for name in ("translate", "attention", "what-if", "tree")), "view=training"]
 
 
 @pytest.fixture(scope="module")

@@ -14,11 +14,13 @@ from dragoman.analysis.views.training import TrainingState
 from dragoman.analysis.views.translate import TranslateState
 from dragoman.analysis.views.tree import TreeState
 from dragoman.analysis.views.view import ViewState
+from dragoman.analysis.views.what_if import WhatIfState
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.load import describe_unknown, describe_value, invalid_settings
 
 VIEWS: dict[str, type[ViewState]] = {
-    state.model_fields["view"].default: state for state in (TranslateState, AttentionState, TreeState, TrainingState)
+    state.model_fields["view"].default: state
+    for state in (TranslateState, AttentionState, WhatIfState, TreeState, TrainingState)
 }
 """The state class of each view, in the order of the navigation."""
 

@@ -44,8 +44,6 @@ export class Frame {
       return;
     }
     this.drawing = new View(this.body, { ...context, refresh: () => this.refresh() });
-    this.figureMenu.replaceChildren(...View.exported.map(([name, title]) => make("option", { value: name }, title)));
-    this.figureMenu.hidden = View.exported.length < 2;
   }
 
   /** Show a state of the store. isFromAddress: whether the server has to check all settings. */
@@ -120,11 +118,22 @@ export class Frame {
     const { caption, slide, limits } = this.content.figures[this.drawing.figure(this.content, this.shown)] ?? {};
     this.explanation.hidden = !caption;
     this.exports.hidden = !caption;
+    this.listFigures();
     this.explanation.replaceChildren(
       make("h2", { class: "small" }, "What am I looking at?"),
       make("p", {}, [caption, limits].filter(Boolean).join(" ")),
       make("p", { class: "small muted", hidden: !slide }, `Lecture: ${slide}`),
     );
+  }
+
+  /** List the figures that can be saved: all, or those of the content if the view has requested all. */
+  listFigures() {
+    const { exported, figures } = VIEWS[this.view];
+    const listed = exported.filter(([name]) => figures !== undefined || name in this.content.figures);
+    const chosen = this.figureMenu.value;
+    this.figureMenu.replaceChildren(...listed.map(([name, title]) => make("option", { value: name }, title)));
+    this.figureMenu.value = listed.some(([name]) => name === chosen) ? chosen : listed[0][0];
+    this.figureMenu.hidden = listed.length < 2;
   }
 
   async save(suffix) {
