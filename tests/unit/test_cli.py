@@ -61,7 +61,7 @@ FROZEN = {
     "distill": "teacher settings --student --out --source --beam --choice --originals --resume --batch-size --engine "
     "--precision --device --threads --quiet -q --divide --no-divide",
     "demo": "settings --out --languages --quiet -q",
-    "describe": "model --vocabulary --pairs --length --depth --json",
+    "describe": "model --vocabulary --pairs --length --depth --draw --json",
     "inspect attention": "model text --from --mask --nodes --edges --picture --grid --task --out -o --target --pair "
     "--word --to --tags --device --threads --quiet -q",
     "inspect heads": "model text --off --target --json --pair --word --mask --task --to --tags --device --threads "

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from test_search_tree_figure import tree_record
 
+import dragoman
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.inspect.attention import AttentionMap
 from dragoman.inspect.figures.alignments import alignment_figure, link_confusion
@@ -24,6 +25,7 @@ from dragoman.inspect.figures.heads import head_grid, layer_heads, single_head
 from dragoman.inspect.figures.matrices import Matrices
 from dragoman.inspect.figures.quantised import quantise
 from dragoman.inspect.figures.search_tree import search_tree
+from dragoman.inspect.figures.style import style_sheet
 from dragoman.inspect.figures.training_curves import compared_curves
 from dragoman.metrics.alignment_error_rate import GoldLinks
 
@@ -139,3 +141,10 @@ def test_links_have_the_error_rate_of_the_metric() -> None:
     assert figure.error_rates == {"one": 0.0, "two": pytest.approx(50.0)}, "1 − (1 + 1) / (2 + 2)"
     confusion = link_confusion({"two": [{(0, 0), (2, 0), (2, 1)}]}, [GOLD])
     assert confusion.counts.tolist() == [[1, 1, 1, 1]], "a sure, a possible and a wrong link; one sure link is missed"
+
+
+def test_the_colours_of_the_workbench_are_those_of_the_pictures() -> None:
+    file = Path(dragoman.__file__).parent / "workbench" / "page" / "colours.css"
+    assert file.read_text("utf-8") == style_sheet(), (
+        "run python -m dragoman.inspect.figures.style > src/dragoman/workbench/page/colours.css"
+    )

@@ -17,7 +17,7 @@ from dragoman.inspect.pictures import figure
 from dragoman.inspect.pictures.sheet import Labels, Sheet
 from dragoman.inspect.run_log import RunLog
 
-BLUE, ORANGE = (31, 95, 168), (217, 115, 26)
+BLUE, ORANGE = (31, 95, 168), (194, 87, 12)
 
 
 def _attention(queries: tuple[str, ...], keys: tuple[str, ...], heads: int = 2) -> AttentionMap:

@@ -41,6 +41,14 @@ def describe(
         typer.Option("--length", min=1, max=10_000, help="Source and target length in tokens, for FLOPs and memory."),
     ] = 32,
     depth: Annotated[int, typer.Option("--depth", min=0, help="Number of levels of nested parts to show.")] = 3,
+    draw: Annotated[
+        Path | None,
+        typer.Option(
+            "--draw",
+            help="New folder for figures (SVG, PNG, JSON, CSV): the masks of attention for texts of --length tokens, "
+            "and the learning rate of a recipe.",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object instead of text.")] = False,
 ) -> None:
     """Show the parts of a model with shapes and parameters, FLOPs per token, memory, and the maximum input length."""
@@ -60,7 +68,7 @@ def describe(
     if path is None:
         check_with_index(None, arguments)
     description = describe(
-        path, arguments, vocabulary=_parse_sizes(vocabulary), pairs=pairs, length=length, depth=depth
+        path, arguments, vocabulary=_parse_sizes(vocabulary), pairs=pairs, length=length, depth=depth, draw=draw
     )
     if as_json:
         print(json.dumps(description.as_json(), ensure_ascii=False, indent=2))

@@ -98,6 +98,11 @@ class Description:
         }
 
 
+def small_sizes(sizes: VocabularySizes) -> VocabularySizes:
+    """Return the sizes of a small vocabulary, with the same vectors, for a model that is only run and not trained."""
+    return VocabularySizes(sizes.source if sizes.vectors else _SMALL_VOCABULARY, _SMALL_VOCABULARY, sizes.vectors)
+
+
 def describe_model(config: ModelSettings, sizes: VocabularySizes, length: int, depth: int = 3) -> Description:
     """Describe the model of `config.build_for(sizes)` for `length` tokens per side, with parts down to `depth`.
 
@@ -105,9 +110,6 @@ def describe_model(config: ModelSettings, sizes: VocabularySizes, length: int, d
     attention, additive attention over long texts and mixtures of experts do. Raises ConfigError for the same settings
     as `config.build_for`, and for a length beyond the model's positions.
     """
-    small_sizes = VocabularySizes(
-        sizes.source if sizes.vectors else _SMALL_VOCABULARY, _SMALL_VOCABULARY, sizes.vectors
-    )
     with torch.device("meta"):
         model = config.build_for(sizes).to("meta")
     for limit in model.limits:
@@ -123,7 +125,7 @@ def describe_model(config: ModelSettings, sizes: VocabularySizes, length: int, d
     operations, footprint = Operations(0.0, 0.0, 0.0), Footprint(0, (), (), (), ())
     if trained:
         with torch.device("meta"):
-            small = config.build_for(small_sizes)
+            small = config.build_for(small_sizes(sizes))
         operations = count_model_operations(model, length)  # afterwards, tied parameters are separate
         footprint = measure_footprint(small.to_empty(device="cpu"), length, training=True)
     return Description(

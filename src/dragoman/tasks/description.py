@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 from typing import Any
 
 from dragoman.base.errors import ConfigError
+from dragoman.base.files import atomic_folder, check_new_folder
 from dragoman.base.settings.load import (
     COMMAND_LINE,
     PYTHON,
@@ -18,8 +20,10 @@ from dragoman.base.settings.load import (
 )
 from dragoman.checkpoint.card import task_kind
 from dragoman.checkpoint.folder import read_config, read_meta
-from dragoman.inspect.describe import Description, describe_model
+from dragoman.inspect.describe import Description, describe_model, small_sizes
 from dragoman.inspect.description_text import as_json, numbers_text, parts_table
+from dragoman.inspect.figures.figure import Figure
+from dragoman.inspect.figures.masks import applied_masks
 from dragoman.models.kinds import describe_kind, kind_of, parse_model
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.models.settings import ModelSettings, PresetSettings
@@ -27,9 +31,14 @@ from dragoman.tasks.kinds import TaskKind
 from dragoman.tasks.start import load_start
 from dragoman.tasks.train import task_of
 from dragoman.text.tokenizers import TextConfig, Tokenizers, VocabularySizes
+from dragoman.training.config import LoopConfig
+from dragoman.training.optimisers.schedule_curves import schedule_curves
 
 DEFAULT_VOCABULARY, DEFAULT_PAIRS = 37_000, 4_500_000
 """Vocabulary entries and sentence pairs of WMT 2014 English–German (Vaswani et al. 2017, section 5.1)."""
+
+_DRAWN_STEPS = 10_000
+"""Number of updates for which a learning rate is drawn if the run has no limit, or a limit in other units."""
 
 DEFAULT_TOKENS = 1_000_000
 """Corpus size in tokens that determines the automatic preset of a language model if the actual size is unknown."""
@@ -70,6 +79,7 @@ def describe(
     pairs: int | None = None,
     length: int = 32,
     depth: int = 3,
+    draw: str | Path | None = None,
 ) -> ModelDescription:
     """Describe a model: parts with shapes and parameters, FLOPs per token, memory, and the maximum text length.
 
@@ -77,9 +87,12 @@ def describe(
     settings. overrides: values by dotted key, such as `{"model.preset": "base"}`. vocabulary: size of a shared
     vocabulary, or the sizes of the source and the target vocabulary (default: the recipe's, or WMT 2014's). pairs:
     corpus size that determines the preset if it is `auto`. length: number of source tokens and of target tokens for
-    which FLOPs and memory are computed. depth: levels of nested parts. Raises ConfigError for invalid settings, and for
-    any settings if the model is trained; ModelError if a folder is not a model folder.
+    which FLOPs and memory are computed. depth: levels of nested parts. draw: a new folder for figures: the masks
+    that the model's attention applies to texts of this length, and the learning rate of a recipe. Raises ConfigError
+    for invalid settings, and for any settings if the model is trained; ModelError if a folder is not a model folder.
     """
+    if draw is not None:
+        check_new_folder(Path(draw))
     sizes = (vocabulary,) if isinstance(vocabulary, int) else tuple(vocabulary)
     if isinstance(model, str | Path) and Path(model).is_dir():
         if overrides or sizes or pairs:
@@ -89,21 +102,47 @@ def describe(
         subject = _load_trained(Path(model))
     else:
         subject = _configure_untrained(task_of(model, overrides), model, overrides, sizes, pairs)
-    return subject.describe(length, depth)
+    description = subject.describe(length, depth)
+    if draw is not None:
+        with atomic_folder(Path(draw)) as folder:
+            for name, figure in subject.figures(length).items():
+                figure.save(folder, name)
+    return description
 
 
 @dataclass(frozen=True)
 class _Subject:
-    """The model to describe, with its vocabulary sizes. notes: the origins of the model and of the sizes."""
+    """The model to describe, with its vocabulary sizes.
+
+    notes: the origins of the model and of the sizes. training: the training of a recipe, or None.
+    """
 
     config: ModelSettings
     sizes: VocabularySizes
     notes: list[str]
+    training: LoopConfig | None = None
 
     def describe(self, length: int, depth: int) -> ModelDescription:
         """Describe the model for texts of `length` tokens, with parts down to `depth`."""
         whole = describe_model(self.config, self.sizes, length, depth)
         return ModelDescription(self.config, self.sizes.source, self.sizes.target, tuple(self.notes), whole)
+
+    def figures(self, length: int) -> dict[str, Figure]:
+        """Return the figures that the model has: `masks` for a text of `length` tokens, and `schedule`.
+
+        A learning rate that is not limited by `train.max_steps` is drawn for a number of updates that shows its warm-up
+        and its decay.
+        """
+        model = self.config.build_for(small_sizes(self.sizes))
+        masks = applied_masks(model.eval(), length) if any(True for _ in model.parameters()) else None
+        figures: dict[str, Figure] = {} if masks is None else {"masks": masks}
+        width = getattr(self.config, "width", None)
+        if self.training is not None and width is not None:
+            schedule = self.training.resolve(width).schedule
+            assert schedule is not None  # `resolve` chooses one
+            steps = self.training.max_steps or max(_DRAWN_STEPS, 5 * ceil(schedule.warmup))
+            figures["schedule"] = schedule_curves({schedule.kind: schedule}, steps, width)
+        return figures
 
 
 def _origin_note(model: Source, overrides: Overrides) -> str:
@@ -131,7 +170,7 @@ def _configure_untrained(
 ) -> _Subject:
     notes = [_origin_note(model, overrides)]
     keys = {"model"} if model is None else set(read_document(model).content)
-    tokenizers, text = None, TextConfig()
+    tokenizers, text, training = None, TextConfig(), None
     if model is None and len(sizes) == 2 and "text" in task.run.model_fields:
         overrides = all_overrides(["text.shared=false"], overrides)
     if keys & set(task.run.model_fields):
@@ -141,6 +180,7 @@ def _configure_untrained(
         run: Any = load_settings(model, all_overrides(overrides, placeholders), task.run)
         started = load_start(run)
         config, text, tokenizers = started.run.model, getattr(started.run, "text", text), started.tokenizers
+        training = getattr(started.run, "train", None)
     else:
         config = load_settings(model, _without_section(overrides), task.model)
         if len(sizes) == 2 and isinstance(config, ModelConfig) and "tie_embeddings" not in config.model_fields_set:
@@ -153,7 +193,7 @@ def _configure_untrained(
         config, preset_notes = _resolve_preset(config, pairs)
         notes += preset_notes
     if not kind.tokenizers:
-        return _Subject(config, VocabularySizes(0, 0), notes)
+        return _Subject(config, VocabularySizes(0, 0), notes, training)
     if tokenizers is not None:
         source, target, origin = tokenizers.source.size, tokenizers.target.size, "from train.start"
     elif sizes:
@@ -173,7 +213,7 @@ def _configure_untrained(
     else:
         shared = one_sided or (text.shared and len(sizes) < 2)
         notes.append(_vocabulary_note(source, target, shared, f" ({origin})"))
-    return _Subject(config, VocabularySizes(source, target, text.vectors is not None), notes)
+    return _Subject(config, VocabularySizes(source, target, text.vectors is not None), notes, training)
 
 
 def _resolve_preset(config: PresetSettings, pairs: int | None) -> tuple[PresetSettings, list[str]]:

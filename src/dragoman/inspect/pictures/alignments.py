@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from dragoman.inspect.pictures.figure import COLOURS, GREYS, GRID, INK
+from dragoman.inspect.figures.style import COLOURS, GRID, INK
+from dragoman.inspect.pictures.figure import GREYS
 from dragoman.inspect.pictures.sheet import Sheet
 from dragoman.metrics.alignment_error_rate import GoldLinks, Link
 

@@ -5,17 +5,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from dragoman.inspect.pictures.figure import (
-    BLUE,
-    GRID,
-    INK,
-    ORANGE,
-    QUIET,
-    minus_sign,
-    new_figure,
-    shorten_token,
-    text_width,
-)
+from dragoman.inspect.figures.style import BLUE, GRID, INK, ORANGE, QUIET
+from dragoman.inspect.pictures.figure import minus_sign, new_figure, shorten_token, text_width
 
 _WIDTH, _ROW, _TITLE, _AXIS, _MARGIN = 4.0, 0.26, 0.6, 0.5, 0.25
 """Length of the longest bar, distance of bars, height of the title and of the axis, and margin, in inches."""

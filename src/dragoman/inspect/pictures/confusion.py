@@ -6,7 +6,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from dragoman.inspect.pictures.figure import INK, QUIET, SHADES, draw_frame, new_figure
+from dragoman.inspect.figures.style import INK, QUIET
+from dragoman.inspect.pictures.figure import SHADES, draw_frame, new_figure
 
 _MAX_NUMBERED = 30
 """Number of rows or columns up to which the cells contain their counts."""

@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from dragoman.inspect.figures.curve import Curve, CurvePanel
-from dragoman.inspect.pictures.figure import COLOURS, DASHES, GRID, INK, MARKERS, QUIET, new_figure
+from dragoman.inspect.figures.style import COLOURS, GRID, INK, QUIET
+from dragoman.inspect.pictures.figure import DASHES, MARKERS, new_figure
 
 _PART_STYLES = (("--", "v"), (":", "s"), ("-.", "^"))
 """Lines and points of the parts of a mean. Points make a single value visible."""

@@ -7,17 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from dragoman.inspect.attention import SentenceWeights
-from dragoman.inspect.pictures.figure import (
-    GRID,
-    INK,
-    ORANGE,
-    QUIET,
-    SHADES,
-    new_figure,
-    save,
-    shorten_text,
-    text_width,
-)
+from dragoman.inspect.figures.style import GRID, INK, ORANGE, QUIET
+from dragoman.inspect.pictures.figure import SHADES, new_figure, save, shorten_text, text_width
 from dragoman.text.pieces import readable
 
 _WIDTH, _LEFT, _RIGHT = 10.0, 1.0, 0.3

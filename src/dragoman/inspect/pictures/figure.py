@@ -20,21 +20,17 @@ from matplotlib.ft2font import FT2Font
 from matplotlib.text import Text
 
 from dragoman.base.files import atomic_write
+from dragoman.inspect.figures import style
+from dragoman.inspect.figures.style import DEFAULT_FONT, GRID
 from dragoman.text.pieces import readable
 
-DEFAULT_FONT = "DejaVu Sans"
-"""A font that is bundled with matplotlib."""
+SIGNED = LinearSegmentedColormap.from_list("signed", style.SIGNED)
+SHADES = LinearSegmentedColormap.from_list("shades", style.SHADES)
+GREYS = LinearSegmentedColormap.from_list("greys", style.GREYS)
 
-INK, QUIET, GRID = "#1f2933", "#66737f", "#e4e8ec"
-BLUE, ORANGE = "#1f5fa8", "#d9731a"
-COLOURS = (BLUE, ORANGE, "#2e8b57", "#8a4fa8", "#b03a48", "#66737f")
-"""Colours of lines, such as runs, heads and aligners."""
 DASHES: tuple[Any, ...] = ("solid", (0, (5, 2)), (0, (1, 1.5)))
 MARKERS = ("s", "o", "^", "v", "D", "P")
 """Dashes and points of lines, so that lines can be distinguished without colours."""
-SIGNED = LinearSegmentedColormap.from_list("signed", ["#8a3d06", "#e89a4f", "#ffffff", "#6a9fd4", "#0d2f5c"])
-GREYS = LinearSegmentedColormap.from_list("greys", ["#ffffff", "#9aa5b1"])
-SHADES = LinearSegmentedColormap.from_list("attention", ["#ffffff", "#d5e4f3", "#86b3dc", "#2f74b5", "#0d2f5c"])
 
 _MAX_LENGTH = 24
 """Usual maximum number of characters of a label."""

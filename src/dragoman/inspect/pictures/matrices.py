@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from dragoman.inspect.pictures.figure import INK, QUIET, SHADES, SIGNED, draw_frame, new_figure
+from dragoman.inspect.figures.style import INK, QUIET
+from dragoman.inspect.pictures.figure import SHADES, SIGNED, draw_frame, new_figure
 
 
 def draw_matrices(title: str, matrices: Mapping[str, NDArray[Any]], axes: tuple[str, str], unit: str) -> Figure:

@@ -7,7 +7,8 @@ from pathlib import Path
 from matplotlib.axes import Axes
 
 from dragoman.inspect.attention import NeighbourWeights
-from dragoman.inspect.pictures.figure import BLUE, GRID, INK, QUIET, SHADES, new_figure, save, shorten_text
+from dragoman.inspect.figures.style import BLUE, GRID, INK, QUIET
+from dragoman.inspect.pictures.figure import SHADES, new_figure, save, shorten_text
 
 _PANEL = 5.2
 """Side of a panel in inches."""

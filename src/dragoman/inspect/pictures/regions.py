@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from dragoman.base.errors import DataError
 from dragoman.inspect.attention import AttentionMap
-from dragoman.inspect.pictures.figure import INK, ORANGE, new_figure, save
+from dragoman.inspect.figures.style import INK, ORANGE
+from dragoman.inspect.pictures.figure import new_figure, save
 
 _PANEL, _MAX_COLUMNS = 1.5, 8
 """Side of a panel in inches, and maximum number of panels per row."""

@@ -10,17 +10,8 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.patches import Rectangle
 
-from dragoman.inspect.pictures.figure import (
-    GRID,
-    INK,
-    QUIET,
-    SIGNED,
-    minus_sign,
-    new_figure,
-    save,
-    shorten_text,
-    text_width,
-)
+from dragoman.inspect.figures.style import GRID, INK, QUIET
+from dragoman.inspect.pictures.figure import SIGNED, minus_sign, new_figure, save, shorten_text, text_width
 from dragoman.inspect.relevance import Relevance, RelevantText
 from dragoman.text.pieces import readable
 

@@ -10,18 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from dragoman.inspect.figures.hypotheses import FINISHED, FORBIDDEN, PRUNED, Outcome, TreeNode
-from dragoman.inspect.pictures.figure import (
-    BLUE,
-    GRID,
-    INK,
-    ORANGE,
-    QUIET,
-    minus_sign,
-    new_figure,
-    shorten_text,
-    shorten_token,
-    text_width,
-)
+from dragoman.inspect.figures.style import BLUE, GRID, INK, ORANGE, QUIET
+from dragoman.inspect.pictures.figure import minus_sign, new_figure, shorten_text, shorten_token, text_width
 
 _LABEL, _POINTS = 14, 8.0
 """Maximum number of characters of a token, and font size."""

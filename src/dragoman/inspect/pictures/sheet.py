@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 
-from dragoman.inspect.pictures.figure import GRID, INK, QUIET, new_figure, shorten_token, text_width
+from dragoman.inspect.figures.style import GRID, INK, QUIET
+from dragoman.inspect.pictures.figure import new_figure, shorten_token, text_width
 
 _MAX_CELL, _MIN_CELL = 0.36, 0.125
 """Maximum and minimum size of a cell in inches. Labels would be too small for smaller cells."""

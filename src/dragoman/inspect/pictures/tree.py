@@ -7,7 +7,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from dragoman.base.files import atomic_write
-from dragoman.inspect.pictures.figure import BLUE, DEFAULT_FONT, GRID, INK, QUIET
+from dragoman.inspect.figures.style import BLUE, DEFAULT_FONT, GRID, INK, QUIET
 from dragoman.text.trees.tree import Tree
 
 _SIZE, _CHARACTER, _GAP = 13, 7.6, 14.0
