@@ -103,6 +103,7 @@ The deck does not err here, and this sentence says so in words.
         ("deck 001", "deck 005", "no line such as"),
         ("## Where the deck errs", "## Remarks", "no section"),
         ("#view=attention", "#view=attentions", "unknown view"),
+        ("#view=attention", "#view=attention&heads=1", "did you mean head"),
         ("http://127.0.0.1:8000/", "https://example.org/", "no link into the workbench"),
         ("![a picture]", "[a picture]", "no picture"),
         ("**3**", "3", "no number in bold"),

@@ -3,20 +3,15 @@
 import numpy as np
 import pytest
 import torch
-from given_logits import GivenLogits
-from searching import searched
-from torch import Tensor
 
-from dragoman.decode.rules.length_penalty import MeanLogProbability, NoPenalty
-from dragoman.decode.search import SearchConfig
+from dragoman.decode.rules.length_penalty import MeanLogProbability
 from dragoman.lecture.position_criteria import Probe, Setting, first_rise
-from dragoman.models.interface import Memory, State
+from dragoman.lecture.probability_tree import END, ProbabilityTree
 from dragoman.nn.attention.soft import normalise
 from dragoman.nn.mask import Mask
 from dragoman.nn.normalisation import LayerNormConfig
 from dragoman.nn.positions.sinusoidal import SinusoidalConfig, sinusoids
 from dragoman.nn.scorers import DotConfig, ScaledDotConfig
-from dragoman.text.symbols import BOS, EOS
 
 
 def test_exponents_of_deck_000_lose_the_distance() -> None:
@@ -98,38 +93,19 @@ def test_minus_a_billion_is_not_minus_infinity() -> None:
     torch.testing.assert_close(normalise(scores, Mask(some)), plain)
 
 
-OK, YES, SIZE = 4, 5, 6
-TREE = {  # deck 004's tree, from Jurafsky and Martin: successors and their probabilities
-    (): {OK: 0.4, YES: 0.5, EOS: 0.1},
-    (OK,): {OK: 0.7, YES: 0.2, EOS: 0.1},
-    (YES,): {OK: 0.3, YES: 0.4, EOS: 0.3},
-}
-
-
-class Tree:
-    """A decoder that follows the tree, and ends outside it."""
-
-    def start(self, memory: Memory, attention: bool = False, left_padding: Tensor | None = None) -> State:
-        return State(
-            memory=memory.states, cache=torch.zeros(len(memory.mask), 3, dtype=torch.int64), left_padding=left_padding
-        )
-
-    def step(self, tokens: Tensor, state: State) -> tuple[GivenLogits, State]:
-        written = torch.cat((state.cache[:, 1:], tokens[:, -1:]), 1)
-        logits = torch.full((len(tokens), 1, SIZE), float("-inf"))
-        for row, ids in enumerate(written.tolist()):
-            for token, share in TREE.get(tuple(each for each in ids if each not in (0, BOS)), {EOS: 1.0}).items():
-                logits[row, 0, token] = np.log(share)
-        return GivenLogits(logits), state.after(tokens.shape[1], written)
-
-
 def test_the_search_tree_of_deck_004() -> None:
     """Greedy search takes "yes" first, two hypotheses find "ok ok </s>" with p = 0.4 · 0.7 · 1.0."""
-    memory = Memory(torch.zeros(1, 3, 1), torch.ones(1, 3, dtype=torch.bool))
-    ((greedy,),) = searched(Tree(), memory, SearchConfig(beam=1, length_penalty=NoPenalty()))
-    ((best,),) = searched(Tree(), memory, SearchConfig(beam=2, length_penalty=NoPenalty()))
-    assert greedy.tokens == (YES, YES) and np.exp(greedy.log_probability) == pytest.approx(0.5 * 0.4)
-    assert best.tokens == (OK, OK) and np.exp(best.log_probability) == pytest.approx(0.4 * 0.7)
+    tree = ProbabilityTree(  # from Jurafsky and Martin
+        {
+            (): {"ok": 0.4, "yes": 0.5, END: 0.1},
+            ("ok",): {"ok": 0.7, "yes": 0.2, END: 0.1},
+            ("yes",): {"ok": 0.3, "yes": 0.4, END: 0.3},
+        }
+    )
+    (greedy,), (best,) = (tree.search(beam=beam, length_penalty={"kind": "none"}) for beam in (1, 2))
+    assert tree.words(greedy.tokens) == ("yes", "yes")
+    assert np.exp(greedy.log_probability) == pytest.approx(0.5 * 0.4)
+    assert tree.words(best.tokens) == ("ok", "ok") and np.exp(best.log_probability) == pytest.approx(0.4 * 0.7)
 
 
 def test_the_score_of_deck_004_prefers_the_improbable() -> None:

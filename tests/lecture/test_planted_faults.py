@@ -1,0 +1,79 @@
+"""A fault in the code that a lecture page explains makes the page fail."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from lecture_pages import Page
+
+from dragoman.metrics.bleu import BLEU
+from dragoman.nn.mask import Mask
+from dragoman.nn.positions import sinusoidal
+from dragoman.nn.scorers import ScaledDot
+from dragoman.training.objectives import fused_cross_entropy
+
+Patch = pytest.MonkeyPatch
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def no_scale(patch: Patch) -> None:
+    """q·k instead of q·k/√d_k."""
+    patch.setattr(ScaledDot, "fold", lambda self, queries: queries)
+
+
+def mask_off_by_one(patch: Patch) -> None:
+    """Each position also attends to the next one."""
+
+    def causal(new: int, total: int, device: torch.device) -> Mask:
+        return Mask(torch.ones(new, total, dtype=torch.bool, device=device).tril(total - new + 1)[None, None])
+
+    patch.setattr(Mask, "causal", staticmethod(causal))
+
+
+def smoothing_with_the_wrong_sign(patch: Patch) -> None:
+    """q' = (1 + ε)δ − ε·u."""
+    right = fused_cross_entropy.projected_cross_entropy
+
+    def wrong(hidden: Any, weight: Any, labels: Any, smoothing: float = 0.0, *rest: Any) -> Any:
+        return right(hidden, weight, labels, -smoothing, *rest)
+
+    patch.setattr(fused_cross_entropy, "projected_cross_entropy", wrong)
+
+
+def sine_and_cosine_swapped(patch: Patch) -> None:
+    """Cosines at even components, sines at odd ones."""
+    right = sinusoidal.sinusoids
+    patch.setattr(
+        sinusoidal, "sinusoids", lambda *arguments: right(*arguments).unflatten(1, (-1, 2)).flip(2).flatten(1)
+    )
+
+
+def arguments_of_bleu_swapped(patch: Patch) -> None:
+    """The references are scored, and the translation is the reference."""
+    right = BLEU.score
+    patch.setattr(BLEU, "score", lambda self, hypotheses, references: right(self, references, hypotheses))
+
+
+FAULTS: dict[str, tuple[Callable[[Patch], None], ...]] = {
+    "scaling.md": (no_scale,),
+    "masks.md": (mask_off_by_one,),
+    "smoothing.md": (smoothing_with_the_wrong_sign,),
+    "positions.md": (sine_and_cosine_swapped,),
+    "bleu.md": (arguments_of_bleu_swapped,),
+}
+"""Faults by page. The pages without faults are run by test_pages.py."""
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"), [pytest.param(n, each, id=each.__name__) for n, faults in FAULTS.items() for each in faults]
+)
+def test_the_page_fails(
+    name: str, fault: Callable[[Patch], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fault(monkeypatch)
+    with pytest.raises(AssertionError) as failure:
+        Page.read(name).run(tmp_path)
+    assert failure.traceback[-1].path.name == name  # an assertion of the page, not of the code below it
