@@ -12,8 +12,8 @@ from dragoman.base.settings.load import load_settings
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.metrics.metric import Score
 from dragoman.metrics.registry import METRICS
+from dragoman.tasks.held_out_text import read_held_out as read_texts
 from dragoman.tasks.language_model.config import LanguageModelRun
-from dragoman.tasks.language_model.validator import read_held_out as read_texts
 from dragoman.tasks.train import train
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.validation import (

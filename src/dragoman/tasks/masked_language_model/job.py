@@ -1,6 +1,6 @@
 """`MaskedLanguageModelJob`, the data, model, loss, validation and model folder of a run with masked tokens."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,25 +17,21 @@ from dragoman.data.batches.masking import MASK, Masker
 from dragoman.data.batches.plan import BatchPlan
 from dragoman.data.batches.sentence_pairs import PairMaker
 from dragoman.data.corpora.readers import check_readable
-from dragoman.data.held_out.check import Finding, TextSet, check_texts
-from dragoman.data.preparation.prepare import prepare_texts
 from dragoman.models.assembly import resolve_scheme
 from dragoman.models.encoder_only import EncoderOnly, EncoderOnlyConfig
-from dragoman.models.parts import count_parameters
 from dragoman.tasks.body import fill_body, load_body
-from dragoman.tasks.corpus_job import CorpusJob, activation_bytes, check_block
+from dragoman.tasks.corpus_job import activation_bytes
+from dragoman.tasks.held_out_text import read_held_out
 from dragoman.tasks.labelled.card import training_facts, write_training_section
-from dragoman.tasks.language_model.job import load_vocabulary
-from dragoman.tasks.language_model.validator import read_held_out
 from dragoman.tasks.masked_language_model.config import MaskedLanguageModelRun
 from dragoman.tasks.masked_language_model.objective import NextSentenceObjective
 from dragoman.tasks.masked_language_model.replaced_tokens import Detector, ReplacedTokenObjective
 from dragoman.tasks.masked_language_model.validator import MaskedTextValidator, MaskedValidationSets
 from dragoman.tasks.start import StartedRun
+from dragoman.tasks.text_job import TextJob
+from dragoman.tasks.vocabulary import add_tags, load_vocabulary
 from dragoman.text.symbols import SPECIAL_SYMBOLS
-from dragoman.text.tokenizer import Tokenizer
-from dragoman.text.tokenizers import Tokenizers
-from dragoman.training.objectives.objective import LossContext, Objective
+from dragoman.training.objectives.objective import Objective
 from dragoman.training.validation import Measure, Validation
 
 _VALIDATION_SEED = 0
@@ -43,7 +39,7 @@ _PRODUCTS = 3
 """Matrix products per weight matrix in training: one forward, two backward."""
 
 
-class MaskedLanguageModelJob(CorpusJob):
+class MaskedLanguageModelJob(TextJob):
     """The job of a run that trains a masked language model."""
 
     special = SPECIAL
@@ -57,77 +53,25 @@ class MaskedLanguageModelJob(CorpusJob):
             run, tokenizers = load_vocabulary(run)
         self._held_out = read_held_out(run.data.valid_sets, run.data.cleaning)
         started = started or load_body(run)
-        tokenizers = tokenizers or started.tokenizers
-        run = started.run
-        if tokenizers is None:
-            tags = tuple(dict.fromkeys([*run.text.tags, MASK]))
-            run = run.model_copy(update={"text": run.text.model_copy(update={"tags": tags})})
-        else:
-            tokenizers = tokenizers.with_tags(tuple(dict.fromkeys([*tokenizers.tags, MASK])))
-        self._tokenizers: Tokenizers | None = tokenizers
+        run, self._tokenizers = add_tags(started.run, tokenizers or started.tokenizers, [MASK])
         super().__init__(run, started.start)
 
-    def check_held_out(self) -> Iterator[Finding]:
-        """Compare the held-out documents with the training corpora."""
-        return check_texts(self.run.data.corpora, [TextSet(each.name, each.documents) for each in self._held_out])
-
     def prepare(self) -> None:
-        """Prepare the corpora as token shards, and choose the preset by the number of excerpts."""
-        data = self.run.data
-        self.prepared = prepare_texts(
-            data.corpora,
-            data.cleaning,
-            self._tokenizers or self.run.text,
-            self.run.out.parent / "prepared",
-            data.block - self._special,
-            temperature=data.temperature,
-            sample=data.vocabulary_sample,
-            language=data.language,
-        )
-        self.check_unknown()
-        self.resolve_settings(None, self.examples)
-        if data.pack:
+        """Prepare the corpora, and check that the encoder can keep the documents of a packed row apart."""
+        super().prepare()
+        if self.run.data.pack:
             _check_packing(self.run.model)
 
     @property
-    def _special(self) -> int:
+    def excerpt_special(self) -> int:
         """Number of special symbols of an excerpt. A pair has an EOS after each text."""
         return SPECIAL + bool(self.run.train.next_sentence)
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        """The tokenizer of the text."""
-        return self.prepared.tokenizers.source
-
-    def build(self) -> nn.Module:
-        """Build the model. Raises ConfigError if `data.block` exceeds the model's number of positions."""
-        model, block = self.run.model.build_for(self.tokenizers.sizes), self.run.data.block
-        check_block(block, model.limit)
-        return model
 
     def initialise(self, model: nn.Module) -> Mapping[str, float]:
         """Copy the parts of `train.start`. A head for another task is replaced by a new one."""
         if self.start is not None:
             fill_body(self.start, model, self.run, self.tokenizers)
         return {}
-
-    def outline(self, model: nn.Module) -> str:
-        """Return one line with the preset and the numbers of parameters, vocabulary entries and tokens."""
-        tokens = int(self.lengths.sum(dtype=np.int64))
-        return (
-            f"{self.run.model.preset or 'own'} · {count_parameters(model):,} parameters · vocabulary "
-            f"{self.tokenizer.size:,} · {tokens:,} tokens in {self.examples:,} excerpts"
-        )
-
-    @property
-    def validation_sides(self) -> list[dict[str, tuple[Tokenizer, list[str]]]]:
-        """The tokenizer and the documents of each validation set."""
-        return [{"text": (self.tokenizer, each.documents)} for each in self._held_out]
-
-    @property
-    def validation_texts(self) -> list[list[str]]:
-        """The documents of each validation set."""
-        return [held_out.documents for held_out in self._held_out]
 
     def activation_bytes(self, model: Any, tokens: int, free: int) -> int:
         """Estimate the memory of a forward pass. A packed row has up to `data.block` tokens."""
@@ -137,7 +81,7 @@ class MaskedLanguageModelJob(CorpusJob):
 
     def target_token_count(self) -> int:
         """Return the mean number of masked tokens of an epoch."""
-        return round(self.run.data.masking.rate * int(self.lengths.sum(dtype=np.int64)))
+        return round(self.run.data.masking.rate * self.token_count)
 
     def flops_per_target_token(self) -> float:
         """Return the FLOPs of an update divided by its number of masked tokens, at which tokens are predicted."""
@@ -159,12 +103,8 @@ class MaskedLanguageModelJob(CorpusJob):
         if not data.pack:
             return super().plan(epoch)
         parts = self.prepared.parts
-        seed, special = self.run.train.seed, self._special
+        seed, special = self.run.train.seed, self.excerpt_special
         return plan_packed(self.lengths, self.batch_tokens, data.block, seed, epoch, parts, special)
-
-    def padding(self, plan: BatchPlan) -> str:
-        """Return a note on the share of padding."""
-        return f"padding is {plan.padding_waste[-1]:.1%}"
 
     def batches(self, plan: BatchPlan, start: int, epoch: int, pin: bool) -> Loader[MaskedBatch]:
         """Return batches that a thread reads and masks. The masks depend on seed, epoch and row."""
@@ -190,12 +130,10 @@ class MaskedLanguageModelJob(CorpusJob):
 
     def objective(self, device: torch.device) -> Objective:
         """Build `train.objective`."""
-        dataset = self.prepared.dataset
-        train = self.run.train
-        tokens = train.objective.build(LossContext(self.tokenizer, dataset.target_counts, device))
+        train, tokens = self.run.train, super().objective(device)
         if train.replaced_tokens:
             length = float(self.lengths.mean())
-            predicted = self.run.data.masking.rate * length / (length + self._special)
+            predicted = self.run.data.masking.rate * length / (length + self.excerpt_special)
             return ReplacedTokenObjective(tokens, train.replaced_tokens, predicted, self._vocabulary)
         if not train.next_sentence:
             return tokens
@@ -222,11 +160,9 @@ class MaskedLanguageModelJob(CorpusJob):
 
     def measure(self, folder: Path) -> None:
         """Add the settings of the training to the model card."""
-        data = self.run.data
-        tokens = int(self.lengths.sum(dtype=np.int64))
         facts = [
-            ("Training text", f"{tokens:,} tokens in {self.examples:,} excerpts of at most {data.block} tokens"),
-            ("Tokens that are predicted", f"{data.masking.rate:.0%}"),
+            self.text_facts(),
+            ("Tokens that are predicted", f"{self.run.data.masking.rate:.0%}"),
             *training_facts(self.run, self.start, self.contents["valid"]),
         ]
         write_training_section(folder, facts)

@@ -16,15 +16,14 @@ from dragoman.data.batches.batch import excerpts
 from dragoman.data.batches.labelled import NO_LABEL
 from dragoman.data.batches.masked import SPECIAL, MaskedCollator, content
 from dragoman.data.batches.masking import Masker
-from dragoman.data.batches.plan import BatchConfig, plan_epoch
+from dragoman.data.batches.plan import plan_epoch
 from dragoman.data.batches.sentence_pairs import PairMaker
-from dragoman.tasks.language_model.validator import HeldOutText
+from dragoman.tasks.held_out_text import BATCH, HeldOutText
 from dragoman.tasks.masked_language_model.replaced_tokens import Detection, Detector
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.training.ranks.ranks import Runtime
 from dragoman.training.validation import Measure, Validation
 
-_BATCH = BatchConfig(tokens=4096)
 _CHUNK = 1024
 """Number of tokens whose logits are computed at once."""
 
@@ -54,7 +53,7 @@ class MaskedTextValidator:
         rows = [each for parts in divided for each in parts]
         owners = [number for number, parts in enumerate(divided) for _ in parts]
         lengths = np.array([[len(each) - 1] for each in rows], np.int32)
-        plan = plan_epoch(lengths, _BATCH, seed=0, epoch=0, special=SPECIAL)
+        plan = plan_epoch(lengths, BATCH, seed=0, epoch=0, special=SPECIAL)
         maker = PairMaker(tokenizer, lambda row: content(np.array(rows[row])), owners, 0) if pairs else None
         collate = MaskedCollator(masker, pairs=maker)
         self._batches = [collate([rows[row] for row in batch], batch.tolist()) for batch in plan.batches]

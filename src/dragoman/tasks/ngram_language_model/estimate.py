@@ -22,9 +22,10 @@ from dragoman.metrics.text_score import TextScore
 from dragoman.models.ngram import NgramModel
 from dragoman.ngrams.counts import count_ngrams
 from dragoman.tasks.estimation import EstimationResult
-from dragoman.tasks.language_model.job import load_vocabulary
-from dragoman.tasks.language_model.validator import METRICS, HeldOutText
+from dragoman.tasks.held_out_text import HeldOutText
+from dragoman.tasks.language_model.validator import METRICS
 from dragoman.tasks.ngram_language_model.config import NgramRun
+from dragoman.tasks.vocabulary import load_vocabulary
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.unknown_tokens import UnknownTokens, check_unknown, has_unknown_tokens
 from dragoman.training.validation import Validation, average_validations, validate

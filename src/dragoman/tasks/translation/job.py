@@ -44,6 +44,7 @@ from dragoman.tasks.translation.validation import (
     validation_metrics,
 )
 from dragoman.tasks.translation.word_aligner import add_word_aligner, check_library, token_links
+from dragoman.tasks.word_vectors import check_word_vectors, fill_word_vectors
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.training.config import LoopConfig
@@ -98,15 +99,13 @@ class TranslationJob(CorpusJob):
 
     def check_initial_values(self) -> None:
         """Check the first lines of the files of word vectors, and warn of a reward without a trained model."""
-        model = self.run.model
         if self.run.train.objective.kind == "sequence_reward" and self.run.train.start is None:
             warn(
                 "train.objective.kind=sequence_reward has no train.start: samples of an untrained model have hardly "
                 "any reward. Train with cross_entropy first, and set train.start to the model folder"
             )
         if not self._continues:
-            has_width = model.preset != "auto" or "width" in model.model_fields_set
-            model.embeddings.check(model.width if has_width else None)
+            check_word_vectors(self.run.model)
 
     def check_held_out(self) -> Iterator[Finding]:
         """Compare the held-out pairs with the training corpora, unless their sources are feature vectors."""
@@ -159,15 +158,9 @@ class TranslationJob(CorpusJob):
 
         Returns, for each side, the share of vocabulary entries that have a word vector.
         """
-        shares = {} if self._continues else self._read_embeddings(model)
+        shares = {} if self._continues else fill_word_vectors(self.run.model, model, self.tokenizers)
         super().initialise(model)
         return self.start.loaded.meta.embeddings if self.start is not None and self._continues else shares
-
-    def _read_embeddings(self, model: Seq2Seq) -> dict[str, float]:
-        embeddings = self.run.model.embeddings
-        embeddings.check(self.run.model.width)
-        tables = model.encoder.embedding.tokens, model.decoder.embedding.tokens
-        return embeddings.fill(*tables, self.tokenizers)
 
     def outline(self, model: nn.Module) -> str:
         """Return one line with the preset and the numbers of parameters, vocabulary entries and pairs."""
