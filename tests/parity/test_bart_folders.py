@@ -10,11 +10,11 @@ from bart_folders import write_bart
 from bert_folders import WORDS
 from closeness import assert_close
 from gpt2_folders import difficult_lines
+from random_folders import folder_pairs, loaded, logits_of_steps
 from safetensors.torch import load_file, save_file
 
 from dragoman import Translator
 from dragoman.base.errors import ModelError
-from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.data.batches.batch import pad
 from dragoman.exchange.formats import export, import_model
 from dragoman.exchange.huggingface.byte_level import byte_level_order
@@ -38,22 +38,7 @@ SOURCES = [[9, 4, 30, 12, 9], [7], list(range(4, 40))]
 TARGETS = [[5, 6], [9, 9, 41, 11, 8, 8], list(range(4, 38))]
 
 
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("bart")
-
-
-@pytest.fixture(scope="module", params=VARIANTS)
-def folders(request: pytest.FixtureRequest, root: Path) -> tuple[Path, Path]:
-    """A Hugging Face folder, and the model folder imported from it."""
-    theirs, ours = root / request.param, root / f"{request.param}, ours"
-    write_bart(theirs, **VARIANTS[request.param])
-    import_model(theirs, ours, quiet=True)
-    return theirs, ours
-
-
-def loaded(folder: Path) -> LoadedModel:
-    return load_model_folder(folder, torch.device("cpu"))
+folders = folder_pairs(write_bart, VARIANTS)
 
 
 def their_model(folder: Path) -> Any:
@@ -76,18 +61,16 @@ def test_logits_equal_hugging_face_at_once_and_step_by_step(folders: tuple[Path,
     assert_close(found[:, order], expected)
     assert float(found.softmax(-1)[:, BOS].max()) == 0
     assert float(expected.std()) > 0.5
-    state, steps = ours.model.decoder.start(ours.model.encode(here, here_mask)), []
-    for column in range(targets.size(1)):
-        output, state = ours.model.decoder.step(targets[:, column : column + 1], state)
-        steps.append(output.last_logits())
-    assert_close(torch.stack(steps, 1)[keep][:, order], expected)
+    state = ours.model.decoder.start(ours.model.encode(here, here_mask))
+    steps = logits_of_steps(ours.model.decoder, state, targets)
+    assert_close(steps[keep][:, order], expected)
 
 
 @pytest.mark.parametrize("forced", [True, False])
 @pytest.mark.parametrize("beam", [1, 4])
 @torch.no_grad()
-def test_translations_equal_hugging_face(root: Path, forced: bool, beam: int) -> None:
-    folder, ours = root / f"{forced} {beam}", root / f"{forced} {beam}, ours"
+def test_translations_equal_hugging_face(tmp_path: Path, forced: bool, beam: int) -> None:
+    folder, ours = tmp_path / f"{forced} {beam}", tmp_path / f"{forced} {beam}, ours"
     theirs = write_bart(folder, seed=3, forced=forced, tie_word_embeddings=False)
     import_model(folder, ours, quiet=True)
     tokenizer, translator = transformers.AutoTokenizer.from_pretrained(folder), Translator.load(ours, "cpu")
@@ -137,8 +120,8 @@ def test_the_round_trip_is_exact(folders: tuple[Path, Path], tmp_path: Path) -> 
     assert one(lines)["input_ids"] == other(lines)["input_ids"]
 
 
-def test_tokens_equal_hugging_face_on_many_lines(root: Path) -> None:
-    folder, ours = root / "tokens", root / "tokens, ours"
+def test_tokens_equal_hugging_face_on_many_lines(tmp_path: Path) -> None:
+    folder, ours = tmp_path / "tokens", tmp_path / "tokens, ours"
     write_bart(folder)
     import_model(folder, ours, quiet=True)
     tokenizer = loaded(ours).tokenizers.source

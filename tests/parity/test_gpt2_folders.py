@@ -9,11 +9,11 @@ import torch
 from bert_folders import WORDS
 from closeness import assert_close
 from gpt2_folders import difficult_lines, write_gpt2
+from random_folders import folder_pairs, loaded, logits_of_steps
 from safetensors.torch import load_file, save_file
 
 from dragoman import LanguageModel
 from dragoman.base.errors import ModelError
-from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.exchange.formats import export, import_model
 from dragoman.exchange.huggingface.byte_level import byte_level_order
 from dragoman.text.symbols import BOS, PAD, UNK
@@ -34,22 +34,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("gpt2")
-
-
-@pytest.fixture(scope="module", params=VARIANTS)
-def folders(request: pytest.FixtureRequest, root: Path) -> tuple[Path, Path]:
-    """A Hugging Face folder, and the model folder imported from it."""
-    theirs, ours = root / request.param, root / f"{request.param}, ours"
-    write_gpt2(theirs, **VARIANTS[request.param])
-    import_model(theirs, ours, quiet=True)
-    return theirs, ours
-
-
-def loaded(folder: Path) -> LoadedModel:
-    return load_model_folder(folder, torch.device("cpu"))
+folders = folder_pairs(write_gpt2, VARIANTS)
 
 
 def their_model(folder: Path) -> Any:
@@ -72,17 +57,14 @@ def test_logits_equal_hugging_face_at_once_and_step_by_step(folders: tuple[Path,
         found = ours.model(inputs).logits()[0]
         assert_close(found[:, order], expected)
         assert float(found.softmax(-1)[:, [PAD, BOS, UNK]].max()) == 0
-        state, steps = ours.model.decoder.start(None), []
-        for token in inputs[0].tolist():
-            output, state = ours.model.decoder.step(torch.tensor([[token]]), state)
-            steps.append(output.last_logits()[0])
-        assert_close(torch.stack(steps)[:, order], expected)
+        steps = logits_of_steps(ours.model.decoder, ours.model.decoder.start(None), inputs)[0]
+        assert_close(steps[:, order], expected)
     assert float(expected.std()) > 0.5
 
 
 @torch.no_grad()
-def test_greedy_continuations_equal_hugging_face(root: Path) -> None:
-    folder, ours = root / "greedy", root / "greedy, ours"
+def test_greedy_continuations_equal_hugging_face(tmp_path: Path) -> None:
+    folder, ours = tmp_path / "greedy", tmp_path / "greedy, ours"
     theirs = write_gpt2(folder, seed=5, tie_word_embeddings=False)
     import_model(folder, ours, quiet=True)
     tokenizer, model = transformers.AutoTokenizer.from_pretrained(folder), LanguageModel.load(ours, "cpu")
@@ -120,8 +102,8 @@ def test_the_round_trip_is_exact(folders: tuple[Path, Path], tmp_path: Path) -> 
     assert (one.bos_token, one.eos_token, one.unk_token) == (other.bos_token, other.eos_token, other.unk_token)
 
 
-def test_tokens_equal_hugging_face_on_many_lines(root: Path) -> None:
-    folder, ours = root / "tokens", root / "tokens, ours"
+def test_tokens_equal_hugging_face_on_many_lines(tmp_path: Path) -> None:
+    folder, ours = tmp_path / "tokens", tmp_path / "tokens, ours"
     write_gpt2(folder)
     import_model(folder, ours, quiet=True)
     tokenizer = loaded(ours).tokenizers.target
@@ -130,14 +112,14 @@ def test_tokens_equal_hugging_face_on_many_lines(root: Path) -> None:
     expected = theirs(lines, split_special_tokens=True)["input_ids"]
     assert tokenizer.encode_batch(lines) == [[order[number] for number in row] for row in expected]
     assert [tokenizer.decode(ids) for ids in tokenizer.encode_batch(lines[:500])] == lines[:500]
-    import_without_library(folder, root, ours)
+    import_without_library(folder, tmp_path, ours)
 
 
-def import_without_library(folder: Path, root: Path, ours: Path) -> None:
+def import_without_library(folder: Path, tmp_path: Path, ours: Path) -> None:
     """The first files of GPT-2 have no `tokenizer.json`, and the result is the same."""
     (folder / "tokenizer.json").unlink()
-    import_model(folder, root / "tokens, first files", quiet=True)
-    assert (root / "tokens, first files" / "tokenizer.json").read_bytes() == (ours / "tokenizer.json").read_bytes()
+    import_model(folder, tmp_path / "tokens, first files", quiet=True)
+    assert (tmp_path / "tokens, first files" / "tokenizer.json").read_bytes() == (ours / "tokenizer.json").read_bytes()
 
 
 def test_first_names_and_constants_are_read_and_the_tied_table_in_either_place(tmp_path: Path) -> None:

@@ -10,9 +10,10 @@ from closeness import assert_close
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from marian_folders import lines, pieces, their_model, their_tokenizer, write_marian
+from random_folders import folder_pairs, loaded
 from safetensors.torch import load_file
 
-from dragoman.checkpoint.folder import LoadedModel, load_model_folder
+from dragoman.checkpoint.folder import LoadedModel
 from dragoman.data.batches.batch import pad
 from dragoman.exchange.formats import export, import_model
 from dragoman.exchange.huggingface.marian.vocabulary import ids_in_marian_order
@@ -40,22 +41,7 @@ SOURCES = [[9, 4, 30, 12, 9], [7], list(range(3, 43))]
 TARGETS = [[5, 6], [9, 9, 41, 2, 11, 8, 8], list(range(2, 40))]
 
 
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("marian")
-
-
-@pytest.fixture(scope="module", params=VARIANTS)
-def folders(request: pytest.FixtureRequest, root: Path) -> tuple[Path, Path]:
-    """A Hugging Face folder, and the model folder imported from it."""
-    theirs, ours = root / request.param, root / f"{request.param}, ours"
-    write_marian(theirs, **VARIANTS[request.param])
-    import_model(theirs, ours)
-    return theirs, ours
-
-
-def loaded(folder: Path) -> LoadedModel:
-    return load_model_folder(folder, torch.device("cpu"))
+folders = folder_pairs(write_marian, VARIANTS)
 
 
 @torch.no_grad()
@@ -120,7 +106,8 @@ def test_hugging_face_reads_an_export(folders: tuple[Path, Path], tmp_path: Path
 
 
 @pytest.fixture(scope="module")
-def tokenizers(root: Path) -> dict[str, tuple[Any, Tokenizers]]:
+def tokenizers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Any, Tokenizers]]:
+    root = tmp_path_factory.mktemp("tokenizers")
     found = {}
     for name, changes in {
         "joint": {"codes": CODES},
@@ -167,9 +154,9 @@ def test_decoded_text_equals_hugging_face(
     assert ours.target.decode([order[number] for number in written]) == expected
 
 
-def test_special_symbols_in_a_text_are_text(root: Path, tokenizers: Any) -> None:
+def test_special_symbols_in_a_text_are_text(tmp_path: Path, tokenizers: Any) -> None:
     """By default, Hugging Face reads them as special symbols, in the middle of a text."""
-    default = transformers.MarianTokenizer.from_pretrained(root / "texts, joint")
+    default = transformers.MarianTokenizer.from_pretrained(tmp_path / "texts, joint")
     assert default("dog</s> cat").input_ids.count(0) == 2
     assert EOS not in tokenizers["joint"][1].source.encode("dog</s> cat")
 

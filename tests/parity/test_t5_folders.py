@@ -9,12 +9,12 @@ import torch
 from bert_folders import WORDS
 from closeness import assert_close
 from gpt2_folders import difficult_lines
+from random_folders import folder_pairs, loaded, logits_of_steps
 from safetensors.torch import load_file, save_file
 from t5_folders import pieces, untie, write_t5
 
 from dragoman import Translator
 from dragoman.base.errors import ModelError
-from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.data.batches.batch import pad
 from dragoman.exchange.formats import export, import_model
 from dragoman.exchange.huggingface.t5.vocabulary import t5_order
@@ -38,24 +38,14 @@ SOURCES = [[9, 4, 30, 12, 9], [7], [3 + number % 50 for number in range(170)]]
 TARGETS = [[5, 6], [9, 9, 41, 11, 8, 8], list(range(3, 50))]
 
 
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("t5")
+def write_variant(folder: Path, **changes: Any) -> None:
+    """Write a folder. An untied projection has a table of its own."""
+    write_t5(folder, **changes)
+    if not changes.get("tie_word_embeddings", True):
+        untie(folder)
 
 
-@pytest.fixture(scope="module", params=VARIANTS)
-def folders(request: pytest.FixtureRequest, root: Path) -> tuple[Path, Path]:
-    """A Hugging Face folder, and the model folder imported from it."""
-    theirs, ours = root / request.param, root / f"{request.param}, ours"
-    write_t5(theirs, **VARIANTS[request.param])
-    if "untied" in request.param:
-        untie(theirs)
-    import_model(theirs, ours, quiet=True)
-    return theirs, ours
-
-
-def loaded(folder: Path) -> LoadedModel:
-    return load_model_folder(folder, torch.device("cpu"))
+folders = folder_pairs(write_variant, VARIANTS)
 
 
 def their_model(folder: Path) -> Any:
@@ -83,16 +73,14 @@ def test_logits_equal_hugging_face_at_once_and_step_by_step(folders: tuple[Path,
     assert_close(found[:, order], expected)
     assert float(found.softmax(-1)[:, PAD].max()) == 0
     assert float(expected.std()) > 0.3
-    state, steps = ours.model.decoder.start(ours.model.encode(here, here_mask)), []
-    for column in range(targets.size(1)):
-        output, state = ours.model.decoder.step(targets[:, column : column + 1], state)
-        steps.append(output.last_logits())
-    assert_close(torch.stack(steps, 1)[keep][:, order], expected)
+    state = ours.model.decoder.start(ours.model.encode(here, here_mask))
+    steps = logits_of_steps(ours.model.decoder, state, targets)
+    assert_close(steps[keep][:, order], expected)
 
 
 @torch.no_grad()
-def test_translations_equal_hugging_face(root: Path) -> None:
-    folder, ours = root / "greedy", root / "greedy, ours"
+def test_translations_equal_hugging_face(tmp_path: Path) -> None:
+    folder, ours = tmp_path / "greedy", tmp_path / "greedy, ours"
     write_t5(folder, seed=3, tie_word_embeddings=False)
     untie(folder)
     import_model(folder, ours, quiet=True)
@@ -129,9 +117,9 @@ def test_the_round_trip_is_exact(folders: tuple[Path, Path], tmp_path: Path) -> 
     assert tokenizers[0](lines)["input_ids"] == tokenizers[1](lines)["input_ids"]
 
 
-def test_tokens_equal_hugging_face_on_many_lines(root: Path) -> None:
+def test_tokens_equal_hugging_face_on_many_lines(tmp_path: Path) -> None:
     """Hugging Face reads special symbols in a text, and dragoman does not."""
-    folder, ours = root / "tokens", root / "tokens, ours"
+    folder, ours = tmp_path / "tokens", tmp_path / "tokens, ours"
     write_t5(folder)
     import_model(folder, ours, quiet=True)
     tokenizer = loaded(ours).tokenizers.source
@@ -174,9 +162,9 @@ def test_the_table_is_read_in_whichever_place_the_file_holds_it(tmp_path: Path) 
 
 
 @torch.no_grad()
-def test_the_output_of_the_feed_forward_network_exceeds_float16_without_overflow(root: Path) -> None:
+def test_the_output_of_the_feed_forward_network_exceeds_float16_without_overflow(tmp_path: Path) -> None:
     """Text of 512 tokens whose states exceed 65,504, the largest number of float16."""
-    folder, ours = root / "float16", root / "float16, ours"
+    folder, ours = tmp_path / "float16", tmp_path / "float16, ours"
     write_t5(folder)
     torch.manual_seed(1)
     path = folder / "model.safetensors"

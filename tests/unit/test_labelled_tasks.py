@@ -342,6 +342,33 @@ def test_a_masked_language_model_is_trained_beside_a_task_with_labels(tmp_path: 
     assert train(tmp_path / "alone", {"train.max_steps": 3}, resume=True, quiet=True).step == 3
 
 
+def test_parsers_are_trained_beside_a_tagger(tmp_path: Path) -> None:
+    settings = recipe(tmp_path)
+    trees = [f"(S (NP (DT a) (NN {noun})) (VP (VB sees)))" for noun in ("dog", "cat", "park")]
+    (tmp_path / "trees.mrg").write_text("\n".join(trees) + "\n")
+    data = {"train": [{"path": str(tmp_path / "trees.mrg"), "tag": "toy"}], "valid": str(tmp_path / "trees.mrg")}
+    decoder = {"kind": "transformer", "layers": 1, "heads": 2, "feedforward": 8}
+    tasks = {
+        "chart": {"kind": "parsing", "data": data, "head": {"kind": "chart", "hidden": 8}},
+        "decoder": {"kind": "parsing", "data": data, "head": {"decoder": decoder, "beam": 1}, "metric": "loss"},
+        "names": settings["tasks"]["names"],
+    }
+    result = train({**settings, "tasks": tasks, "train": {**settings["train"], "metric": "loss"}}, quiet=True)
+    values = {measure.key: measure.value for measure in result.validation.measures}
+    losses = values["chart_loss"], values["decoder"], values["names_loss"]
+    assert values["loss"] == pytest.approx(sum(losses))
+    for name in ("chart", "decoder"):
+        predictor = Predictor.load(tmp_path / "run", task=name)
+        (prediction,) = predictor.predict([["the", "dog", "sees"]])
+        assert prediction.tree.texts == ("the", "dog", "sees")  # type: ignore[attr-defined]
+        assert prediction.tree.constituents[0][1:] == (0, 3)  # type: ignore[attr-defined]
+        (report,) = evaluate_labels(tmp_path / "run", tmp_path / "trees.mrg", task=name, quiet=True).reports
+        assert report.task == "parsing"
+    smoothed = {**tasks, "chart": {**tasks["chart"], "objective": {"label_smoothing": 0.1}}}
+    with pytest.raises(ConfigError, match="label_smoothing does not apply to a head of kind chart"):
+        train({**settings, "tasks": smoothed}, quiet=True)
+
+
 def test_a_recipe_is_described_with_the_heads_of_its_tasks(tmp_path: Path) -> None:
     described = describe(recipe(tmp_path), vocabulary=300)
     names = [part.name for part in described.whole.parts]

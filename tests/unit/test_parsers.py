@@ -21,14 +21,14 @@ from dragoman.models.heads.tree_decoder import TreeDecoderHeadConfig, teacher_in
 from dragoman.models.interface import Memory
 from dragoman.native.chart import best_spans, span_indices
 from dragoman.prediction.heads.inputs import ModelInput
-from dragoman.prediction.heads.parsing import ChartReader, SentenceInput, TreeGenerator, allowed_tags
+from dragoman.prediction.heads.parsing import ChartReader, ChartTree, SentenceInput, TreeGenerator, allowed_tags
 from dragoman.prediction.heads.trees import chart_trees, generate_trees
 from dragoman.prediction.predict import predict
 from dragoman.prediction.predictor import Predictor
 from dragoman.tasks.labelled.config import ParsingRun
-from dragoman.tasks.labelled.parsing import chart_loss, find_punctuation
+from dragoman.tasks.labelled.parsing import ParsingJob, chart_loss, find_punctuation
 from dragoman.tasks.train import train
-from dragoman.text.symbols import BOS, PAD
+from dragoman.text.symbols import BOS, PAD, UNK
 from dragoman.text.trees.brackets import parse_tree
 from dragoman.text.trees.linearization import linearise
 from dragoman.text.trees.tree import Tree
@@ -170,6 +170,14 @@ def test_the_best_tree_of_a_chart_is_that_of_an_exhaustive_search(words: int, ma
         assert len(chosen) == 2 * words - 1
 
 
+def test_a_score_that_is_not_a_number_is_not_reported_as_lack_of_memory() -> None:
+    scores = np.zeros((6, 3), np.float32)
+    scores[:, 1] = np.nan
+    tree, total = best_spans(scores, 3)
+    assert np.isnan(total)
+    assert np.count_nonzero(tree >= 0) == 5
+
+
 def chart_head(margin: float = 1.0) -> tuple[ChartHeadConfig, nn.Module]:
     torch.manual_seed(3)
     config = ChartHeadConfig(
@@ -290,6 +298,28 @@ SETTINGS = {
 }
 
 
+def parsing_run(head: dict[str, object], train: object, valid: object, steps: int, out: Path) -> dict[str, object]:
+    """The settings of a run that trains a small parser."""
+    return {
+        **SETTINGS,
+        "model": {**SETTINGS["model"], "head": head},
+        "task": {"kind": "parsing"},
+        "data": {"train": train, "valid": valid, "batch": {"tokens": 500}},
+        "train": {
+            "max_steps": steps,
+            "validate_every": steps,
+            "schedule": {"kind": "linear", "peak": 0.01, "warmup": 0.1},
+            "average": {"count": 0},
+            "device": "cpu",
+            "precision": "float32",
+        },
+        "out": str(out),
+    }
+
+
+CHART = {"kind": "chart", "hidden": 32, "dropout": 0}
+
+
 @pytest.mark.parametrize(
     ("head", "steps"),
     [
@@ -302,30 +332,13 @@ SETTINGS = {
             },
             250,
         ),
-        ({"kind": "chart", "hidden": 32, "dropout": 0}, 60),
+        (CHART, 60),
     ],
 )
 def test_a_generated_grammar_is_learned(treebank: Path, tmp_path: Path, head: dict[str, object], steps: int) -> None:
-    run = {
-        **SETTINGS,
-        "model": {**SETTINGS["model"], "head": head},
-        "task": {"kind": "parsing"},
-        "data": {
-            "train": [{"path": str(treebank / "train.mrg"), "tag": "toy", "weight": 2}],
-            "valid": {"path": str(treebank / "valid.mrg"), "tag": "toy"},
-            "batch": {"tokens": 500},
-        },
-        "train": {
-            "max_steps": steps,
-            "validate_every": steps,
-            "schedule": {"kind": "linear", "peak": 0.01, "warmup": 0.1},
-            "average": {"count": 0},
-            "device": "cpu",
-            "precision": "float32",
-        },
-        "out": str(tmp_path / "run"),
-    }
-    train(run, quiet=True)
+    corpus = [{"path": str(treebank / "train.mrg"), "tag": "toy", "weight": 2}]
+    valid = {"path": str(treebank / "valid.mrg"), "tag": "toy"}
+    train(parsing_run(head, corpus, valid, steps, tmp_path / "run"), quiet=True)
     (report,) = evaluate_labels(tmp_path / "run", treebank / "valid.mrg", {"tag": "toy"}, quiet=True).reports
     f1 = report["bracket_f1"].value
     assert f1 is not None and f1 >= 95
@@ -345,6 +358,49 @@ def test_a_generated_grammar_is_learned(treebank: Path, tmp_path: Path, head: di
         predictor.predict([ParsedSentence(("a",), tag="wsj")])
 
 
+def test_a_parser_learns_from_its_own_trees_beside_correct_ones(treebank: Path, tmp_path: Path) -> None:
+    trees = (treebank / "train.mrg").read_text().splitlines()
+    gold, silver, texts = (tmp_path / name for name in ("gold.mrg", "silver.mrg", "texts.txt"))
+    gold.write_text("\n".join(trees[:40]) + "\n")
+    sentences = [parse_tree(tree).texts for tree in trees[40:120]]
+    texts.write_text("\n" + "\n".join(map(" ".join, sentences)) + "\n")
+    valid = str(treebank / "valid.mrg")
+    train(parsing_run(CHART, str(gold), valid, 40, tmp_path / "first"), quiet=True)
+    assert predict(tmp_path / "first", texts, silver, quiet=True) == 81
+    read = [parse_tree(line) for line in silver.read_text().splitlines() if line]
+    assert [tree.texts for tree in read] == sentences
+    corpora = [str(gold), {"path": str(silver), "weight": 0.5}]
+    run = parsing_run(CHART, corpora, valid, 60, tmp_path / "second")
+    job = ParsingJob(ParsingRun.model_validate(run))
+    job.prepare()
+    halves = []
+    for epoch in range(2):
+        rows = sorted(row for batch in job.plan(epoch).batches for row in batch.tolist())
+        assert rows[:40] == list(range(40))
+        halves.append(set(rows[40:]))
+    assert [len(half) for half in halves] == [40, 40]
+    assert halves[0] | halves[1] == set(range(40, 120))
+    train(run, quiet=True)
+    scores = [
+        evaluate_labels(tmp_path / name, valid, quiet=True).reports[0]["bracket_f1"].value
+        for name in ("first", "second")
+    ]
+    assert scores[1] is not None and scores[1] >= 90
+    assert scores[0] is not None and scores[1] >= scores[0]
+
+
+def test_unknown_labels_of_validation_trees_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "train.mrg").write_text("(S (NP (NN a)) (VP (VB b)))\n" * 3)
+    (tmp_path / "valid.mrg").write_text("(S (QP (CD a)) (S (VP (VB b))))\n")
+    for head, unknown in (({"kind": "tree_decoder"}, 2), ({"kind": "tree_decoder", "tagged": False}, 1), (CHART, 3)):
+        run = parsing_run(head, str(tmp_path / "train.mrg"), str(tmp_path / "valid.mrg"), 1, tmp_path / "run")
+        job = ParsingJob(ParsingRun.model_validate(run))
+        job.prepare()
+        assert (
+            f"{unknown} labels of {tmp_path / 'valid.mrg'} do not occur in the training data" in capsys.readouterr().err
+        )
+
+
 def test_a_label_that_is_not_listed_is_an_error() -> None:
     tree = parse_tree("(X (NN a))")
     tokenizer = WhitespaceTokenizer(["a"])
@@ -357,6 +413,40 @@ def test_a_label_that_is_not_listed_is_an_error() -> None:
         with pytest.raises(DataError, match=r"'X'.*model\.head\.labels"):
             reader.target(example, group)
         assert len(reader.target(example, group, known=False)) == 1
+
+
+def test_brackets_in_a_sentence_are_read_as_in_a_treebank_and_remain_in_its_tree() -> None:
+    tokenizer = WhitespaceTokenizer(["a", "-LRB-", "-RRB-"])
+    words = ("(", "a", ")")
+    punctuation = {"-RRB-": (",",)}
+    chart = ChartReader(tokenizer, ChartHeadConfig(labels=LABELS, tags=TAGS, punctuation=punctuation), None)
+    (((row,)),) = chart.encode([ParsedSentence(words)])
+    assert list(row.ids[1:-1]) == tokenizer.encode("-LRB- a -RRB-")
+    spans = np.array([-1, 0, 2, -1, 0, 0], np.int32)
+    prediction = chart.predict(ParsedSentence(words), [row], [ChartTree(spans, np.zeros((3, 3), np.float32), 0.0)])
+    assert prediction.tree.texts == words
+    assert str(prediction.tree) == "(S (DT -LRB-) (DT a) (, -RRB-))"
+    head = TreeDecoderHeadConfig(labels=LABELS, tags=TAGS, punctuation=punctuation, tagged=False)
+    generator = TreeGenerator(tokenizer, head, None)
+    ids = head.symbols.encode(parse_tree("(S (XX a) (XX a) (XX a))"))
+    assert str(generator.predict(ParsedSentence(words), [row], [(ids, 0.0)]).tree) == "(S (XX -LRB-) (XX a) (, -RRB-))"
+
+
+def test_special_symbols_in_an_unconstrained_output_are_repairs() -> None:
+    head = TreeDecoderHeadConfig(labels=LABELS, tags=TAGS)
+    reader = TreeGenerator(WhitespaceTokenizer(["a"]), head, None)
+    (group,) = reader.encode([ParsedSentence(("a",))])
+    ids = [UNK, *head.symbols.encode(parse_tree("(S (NN a))")), PAD]
+    prediction = reader.predict(ParsedSentence(("a",)), group, [(ids, 0.0)])
+    assert str(prediction.tree) == "(S (NN a))"
+    assert prediction.repairs == 2
+
+
+@pytest.mark.parametrize("positions", [{"kind": "learned", "limit": 40}, {"kind": "sinusoidal", "limit": 40}])
+def test_positions_that_would_cut_trees_are_rejected(positions: dict[str, object]) -> None:
+    head = TreeDecoderHeadConfig.model_validate({"positions": positions})
+    with pytest.raises(ConfigError, match="positions of kind .* with 40 positions would cut trees"):
+        head.build(8, nn.Embedding(2, 8))
 
 
 def test_a_sentence_beyond_the_limit_is_an_error() -> None:

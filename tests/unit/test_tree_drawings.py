@@ -5,17 +5,22 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 import torch
 
-from dragoman.base.errors import ConfigError, ModelError
+from dragoman.base.errors import ConfigError, DataError
+from dragoman.data.labelled.examples import ParsedSentence
 from dragoman.inspect.pictures.tree import draw_trees
 from dragoman.models.encoder_only import EncoderOnlyConfig
+from dragoman.nn.attention.recording import recording
+from dragoman.prediction.outputs import compute_outputs
 from dragoman.prediction.predict import predict
 from dragoman.prediction.predictor import Predictor
 from dragoman.text.tokenizers import VocabularySizes
 from dragoman.text.trees.brackets import parse_tree
 from dragoman.text.trees.drawing import draw_tree
+from dragoman.text.trees.linearization import linearise
 from dragoman.text.vocabularies.whitespace import WhitespaceTokenizer
 
 TREE = parse_tree("(S (NP (NP (DT The) (NN end)) (PP (IN of) (NP (NN a<b)))) (VP (VBD came)) (. .))")
@@ -92,11 +97,74 @@ def test_trees_are_written_in_every_format(parser: Predictor, tmp_path: Path) ->
     assert (tmp_path / "trees.svg").read_text().count("<g ") == 2
 
 
-def test_what_cannot_be_drawn_or_explained_is_refused(parser: Predictor, tmp_path: Path) -> None:
+def test_what_cannot_be_drawn_is_refused(parser: Predictor, tmp_path: Path) -> None:
     (tmp_path / "texts.txt").write_text("a\n")
     with pytest.raises(ConfigError, match=r"an SVG file, not .*name it trees\.svg"):
         predict(parser, tmp_path / "texts.txt", io.StringIO(), draw=tmp_path / "trees.png", quiet=True)
     with pytest.raises(ConfigError, match="the format conll does not fit the model"):
         predict(parser, tmp_path / "texts.txt", io.StringIO(), format="conll", quiet=True)
-    with pytest.raises(ModelError, match="cannot be explained"):
-        parser.inspect("a")
+    with pytest.raises(DataError, match="the text is blank"):
+        parser.inspect(" ")
+
+
+def parser_with_attention(head: dict[str, object]) -> Predictor:
+    torch.manual_seed(2)
+    layer = {"kind": "transformer", "layers": 2, "heads": 2, "feedforward": 8}
+    settings = {"preset": None, "width": 8, "encoder": layer, "head": {"labels": ["NP", "S"], "tags": ["NN"], **head}}
+    config = EncoderOnlyConfig.model_validate(settings)
+    tokenizer = WhitespaceTokenizer(["a", "b"]).with_tags(["wsj"])
+    return Predictor(config.build_for(VocabularySizes(tokenizer.size, tokenizer.size)), tokenizer, config.head)
+
+
+def test_the_inspection_of_a_decoder_of_trees_has_its_weights_over_words_and_symbols(tmp_path: Path) -> None:
+    decoder = {"kind": "transformer", "layers": 1, "heads": 2, "feedforward": 8}
+    predictor = parser_with_attention({"kind": "tree_decoder", "decoder": decoder, "beam": 1})
+    sentence = ParsedSentence(("a", "b", "a"), tag="wsj")
+    inspection = predictor.inspect(sentence)
+    (prediction,) = predictor.predict([sentence])
+    assert inspection.tree == prediction.tree  # type: ignore[attr-defined]
+    assert inspection.source == "a b a" and inspection.target == str(inspection.tree)
+    symbols = linearise(inspection.tree)  # type: ignore[arg-type]
+    tokens = ("<wsj>", "a", "b", "a", "</s>")
+    maps = {each.name: each for each in inspection.maps}
+    assert [(name, each.weights.shape[1:]) for name, each in maps.items()] == [
+        ("encoder.layers.0.self_attention", (6, 6)),
+        ("encoder.layers.1.self_attention", (6, 6)),
+        ("decoder.layers.0.self_attention", (len(symbols) + 1,) * 2),
+        ("decoder.layers.0.cross_attention", (len(symbols) + 1, 6)),
+    ]
+    assert maps["encoder.layers.0.self_attention"].keys[1:] == tokens
+    assert maps["decoder.layers.0.cross_attention"].queries == (*symbols, "</s>")
+    assert maps["decoder.layers.0.self_attention"].keys == ("<s>", *symbols)
+    for each in maps.values():
+        assert np.allclose(each.weights.sum(-1), 1, atol=1e-5)
+    assert not np.triu(maps["decoder.layers.0.self_attention"].mean, 1).any()
+    expected = recorded_in_search(predictor, sentence)
+    assert np.allclose(maps["decoder.layers.0.cross_attention"].weights, expected, atol=1e-5)
+    files = {path.name for path in inspection.save(tmp_path / "weights")}
+    assert {"tree.svg", "decoder.cross_attention.png", "encoder.self_attention.layer-2.svg"} <= files
+    assert '<img src="tree.svg"' in (tmp_path / "weights/index.html").read_text()
+    assert (tmp_path / "weights/tree.svg").read_text().count("<text") == 2 * 3 + len(inspection.tree.constituents)  # type: ignore[union-attr]
+
+
+def recorded_in_search(predictor: Predictor, sentence: ParsedSentence) -> np.ndarray:
+    """The weights (heads, T, S) over the sentence of a greedy search, one symbol at a time."""
+    (encoded,) = predictor.encode([sentence])
+    (attention,) = [each for name, each in predictor.model.named_modules() if name.endswith("0.cross_attention")]
+    with torch.inference_mode(), recording() as recorded:
+        compute_outputs(predictor.model, encoded.inputs, torch.device("cpu"))
+    return torch.cat(recorded[attention], 2)[0].numpy()
+
+
+def test_the_inspection_of_a_parser_without_weights_says_so(parser: Predictor, tmp_path: Path) -> None:
+    inspection = parser.inspect("a b .")
+    assert inspection.maps == () and inspection.tree is not None
+    assert inspection.absent == (
+        "encoder.self_attention: the encoder, a SimpleEncoder, does not have this kind of attention",
+    )
+    assert {path.name for path in inspection.save(tmp_path / "out")} == {
+        "attention.npz",
+        "index.html",
+        "index.json",
+        "tree.svg",
+    }

@@ -31,6 +31,12 @@ def test_trees_are_reduced(tmp_path: Path) -> None:
     assert second.words == ("Rain",)
 
 
+def test_parts_side_by_side_become_one_tree(tmp_path: Path) -> None:
+    (tmp_path / "a.mrg").write_text("( (S (NP (NN Rain)) (VP (VBD came))) (. .) )\n")
+    (sentence,) = read_parsed(TreebankCorpusConfig(path=tmp_path / "a.mrg"))
+    assert str(sentence.tree) == "(TOP (S (NP (NN Rain)) (VP (VBD came))) (. .))"
+
+
 def test_several_treebanks_are_numbered(tmp_path: Path) -> None:
     path = tmp_path / "a.mrg"
     path.write_text(TREES)

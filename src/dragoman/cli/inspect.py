@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dragoman.inspect.inspection import Inspection
+    from dragoman.prediction.predictor import Predictor, Text
 
 
 def inspect(
@@ -71,7 +72,8 @@ def inspect(
     """Save the attention weights of all layers and heads as heat maps (PNG, SVG), arrays (.npz) and an HTML page.
 
     For a model that predicts labels or fills masks, also save the relevance of each word for the prediction. For a
-    model that classifies the nodes of a graph, draw the neighbours of a node with their weights.
+    parser, also draw the tree. For a model that classifies the nodes of a graph, draw the neighbours of a node with
+    their weights.
     """
     from dragoman.base.errors import ConfigError, reject_options
     from dragoman.base.files import check_new_folder
@@ -103,9 +105,9 @@ def inspect(
         return
     reject_options({"--nodes": nodes, "--edges": edges}, "with a model that classifies nodes")
     if "predict" in kind.verbs:
-        reject_options({"--target": target, "--to": to, "--tags": tags}, "with a translation model")
+        reject_options({"--target": target, "--to": to}, "with a translation model")
         predictor = Predictor.load(model, device, task=task, engine="torch")
-        inspection = predictor.inspect(text if pair is None else (text, pair), word=word, mask=mask)
+        inspection = predictor.inspect(_input(predictor, text, pair, split_tags(tags)), word=word, mask=mask)
     else:
         labelled = {"--pair": pair, "--word": word, "--mask": mask, "--task": task}
         reject_options(labelled, "with a model that predicts labels")
@@ -129,6 +131,21 @@ def _write_view(folder: Path, address: str, out: Path, device: str | None) -> No
     state = parse_view_state(address)
     files = state.content(Workspace([folder], device)).save(out)
     info(f"wrote {len(files)} files to {out}")
+
+
+def _input(predictor: "Predictor", text: str, pair: str | None, tags: list[str]) -> "Text":
+    """Return the input of a predictor. Raises ConfigError for options that do not apply to its head."""
+    from dragoman.base.errors import ConfigError, reject_options
+    from dragoman.data.labelled.examples import ParsedSentence
+    from dragoman.models.heads.trees import TreeHead
+
+    if not isinstance(predictor.head, TreeHead):
+        reject_options({"--tags": tags or None}, "with a translation model or a parser")
+        return text if pair is None else (text, pair)
+    reject_options({"--pair": pair}, "with a model that reads pairs of texts")
+    if len(tags) > 1:
+        raise ConfigError(f"--tags: a parser reads at most one tag, that of the treebank, not {', '.join(tags)}")
+    return ParsedSentence(tuple(text.split()), tag="".join(tags))
 
 
 def _parse_grid(picture: Path | None, grid: str | None) -> tuple[Path, int, int] | None:
@@ -189,12 +206,17 @@ def _words(inspection: "Inspection") -> "Iterator[str]":
 
 def _print_summary(inspection: "Inspection") -> None:
     """Print the inspected texts, and the size of each kind of attention or the reason for its absence."""
+    from dragoman.text.trees.drawing import draw_tree
+
     if inspection.source is not None:
         print(f"source  {inspection.source}")
     is_text = inspection.source is None or inspection.fills
     has_label = inspection.relevance is not None or inspection.document
     name = "text" if is_text else "label" if has_label else "target"
-    print(f"{name}  {inspection.target}")
+    if inspection.tree is None:
+        print(f"{name}  {inspection.target}")
+    else:
+        print(draw_tree(inspection.tree))
     for number, fills in enumerate(inspection.fills, 1):
         listed = "  ".join(f"{text!r} {probability:.3f}" for text, probability in fills)
         print(f"{f'mask {number}':<24}  {listed}")

@@ -1,6 +1,6 @@
 """Attention weights of all layers for one text or sentence pair, and cross-attention weights for many pairs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -165,9 +165,14 @@ def record_rows(model: Any, *inputs: Tensor) -> dict[str, np.ndarray]:
 
     The first axis of the weights is that of the rows of its attention layers.
     """
+    return record_calls(model, lambda: model(*inputs))
+
+
+def record_calls(model: Any, run: Callable[[], object]) -> dict[str, np.ndarray]:
+    """Call a function that runs parts of the model, and return the weights as `record_rows` does."""
     names: dict[nn.Module, str] = {module: name for name, module in model.named_modules()}
     with torch.inference_mode(), recording() as weights:
-        model(*inputs)
+        run()
     return {names[module]: torch.cat(calls, 2).float().cpu().numpy() for module, calls in weights.items()}
 
 

@@ -15,8 +15,10 @@ from dragoman.base.files import atomic_folder, check_new_folder
 from dragoman.inspect.attention import KINDS, AttentionMap, SentenceWeights
 from dragoman.inspect.figures.heads import head_grid, layer_heads
 from dragoman.inspect.relevance import Relevance
+from dragoman.text.trees.tree import Tree
 
 ARRAYS, INDEX, PAGE = "attention.npz", "index.json", "index.html"
+_TREE = "tree.svg"
 
 _REGIONS = "decoder.cross_attention"
 """The kind of attention that is drawn over a picture."""
@@ -37,7 +39,8 @@ class Inspection:
     relevance of the words by gradient × input and by erasure, for a model that predicts labels; `source` is then the
     text, and `target` the predicted label. fills: for each `<mask>` of a text, the most probable tokens with their
     probabilities, best first; `target` is then the text with the best tokens. document: the weights of the sentences
-    and words of a document, for a hierarchical encoder; empty for other models.
+    and words of a document, for a hierarchical encoder; empty for other models. tree: the predicted tree of a parser;
+    `target` is then the same tree in brackets.
     """
 
     source: str | None
@@ -48,6 +51,7 @@ class Inspection:
     erasure: Relevance | None = None
     fills: tuple[tuple[tuple[str, float], ...], ...] = ()
     document: tuple[SentenceWeights, ...] = ()
+    tree: Tree | None = None
 
     @cached_property
     def kinds(self) -> dict[str, list[AttentionMap]]:
@@ -101,7 +105,8 @@ class Inspection:
     def save(self, folder: str | Path, picture: tuple[str | Path, int, int] | None = None) -> list[Path]:
         """Write pictures (PNG and SVG), `attention.npz`, `index.json` and `index.html`; returns the paths of the files.
 
-        For each kind of attention, there is a picture of all layers and heads, and a picture of each layer. picture:
+        For each kind of attention, there is a picture of all layers and heads, and a picture of each layer. The picture
+        of a tree is an SVG file only. picture:
         the picture whose regions are the vectors of the source, with its numbers of rows and columns of regions; the
         weights of the last layer are drawn over it. Raises ConfigError if the folder exists and is not empty, and for a
         picture without attention to a source; DataError if the picture does not fit the source.
@@ -110,6 +115,7 @@ class Inspection:
         from dragoman.inspect.pictures.document import draw_document
         from dragoman.inspect.pictures.regions import RegionPicture, draw_regions, read_picture
         from dragoman.inspect.pictures.relevance import draw_relevance
+        from dragoman.inspect.pictures.tree import draw_trees
 
         folder = Path(folder)
         check_new_folder(folder)
@@ -130,6 +136,8 @@ class Inspection:
                 draw_relevance(relevance, *(temporary / file for file in _picture_files(name)))
             if self.document:
                 draw_document(self.target, self.document, *(temporary / file for file in _picture_files("document")))
+            if self.tree is not None:
+                draw_trees([self.tree], temporary / _TREE)
             np.savez_compressed(temporary / ARRAYS, **self.arrays)  # type: ignore[arg-type]
             (temporary / INDEX).write_text(json.dumps(self.index(), ensure_ascii=False, indent=1) + "\n", "utf-8")
             (temporary / PAGE).write_text(build_page(self.index()), "utf-8")
@@ -168,6 +176,7 @@ class Inspection:
             "tokens": self.tokens,
             "kinds": kinds,
             "absent": list(self.absent),
+            **({"tree": _TREE} if self.tree is not None else {}),
             **({"document": [asdict(each) for each in self.document]} if self.document else {}),
             **({"fills": list(map(_fills_as_json, self.fills))} if self.fills else {}),
             **{
@@ -226,6 +235,8 @@ _STYLE = (
 def build_page(index: dict[str, Any]) -> str:
     """Return the HTML page for the contents of `index.json`."""
     parts = [f"<p><b>{name}</b> {escape(index[name])}</p>" for name in ("source", "target") if index[name] is not None]
+    if "tree" in index:
+        parts.append(f'<p><img src="{index["tree"]}" alt="the tree"></p>')
     for kind in index["kinds"]:
         items = "".join(map(_list_item, kind["attentions"]))
         png, svg = kind["overview"]

@@ -1,9 +1,8 @@
 """`best_spans`, the best tree over a sentence for scores of labelled spans, in C."""
 
 import ctypes
-from ctypes import c_double, c_int32, c_void_p
+from ctypes import byref, c_double, c_int32, c_void_p
 from functools import cache
-from math import isnan
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,24 +23,26 @@ def best_spans(
     scores: (spans, labels) for the spans of `words` words, at least 1, in the order of `span_indices`. Label 0 stands
     for a span that is not a constituent; the whole sentence is one, unless its label in `gold` is 0. gold: (spans,) the
     correct labels, without which a label has an additional score of `margin`, for training; None: no margin. The label
-    of a span outside of the tree is `NOT_IN_TREE`. Raises NoLibraryError without a C compiler, ResourceError if the
-    memory is exhausted.
+    of a span outside of the tree is `NOT_IN_TREE`. The sum is NaN if a score is. Raises NoLibraryError without a C
+    compiler, ResourceError if the memory is exhausted.
     """
     scores = np.ascontiguousarray(scores, np.float32)
     assert len(scores) == words * (words + 1) // 2, "there is one row of scores per span"
     tree = np.empty(len(scores), np.int32)
     correct = None if gold is None else np.ascontiguousarray(gold, np.int32)
-    total = _library().dragoman_chart_best(
+    total = c_double()
+    failed = _library().dragoman_chart_best(
         scores.ctypes.data,
         words,
         scores.shape[1],
         margin,
         None if correct is None else correct.ctypes.data,
         tree.ctypes.data,
+        byref(total),
     )
-    if isnan(total):
+    if failed:
         raise ResourceError(f"the chart of a sentence of {words:,} words does not fit into memory: divide the sentence")
-    return tree, float(total)
+    return tree, total.value
 
 
 def span_indices(words: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -53,6 +54,6 @@ def span_indices(words: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 @cache
 def _library() -> ctypes.CDLL:
     library = load(best_library(CHART), CHART)
-    library.dragoman_chart_best.argtypes = (c_void_p, c_int32, c_int32, c_double, c_void_p, c_void_p)
-    library.dragoman_chart_best.restype = c_double
+    library.dragoman_chart_best.argtypes = (c_void_p, c_int32, c_int32, c_double, c_void_p, c_void_p, c_void_p)
+    library.dragoman_chart_best.restype = c_int32
     return library

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dragoman.data.labelled.examples import LabelledText, Question, TaggedSentence
+from dragoman.data.labelled.examples import LabelledText, ParsedSentence, Question, TaggedSentence
+from dragoman.inspect.attention import END, START
 from dragoman.inspect.relevance import words_of_tokens
 from dragoman.prediction.heads.filling import MASK_SYMBOL
 from dragoman.prediction.heads.inputs import ModelInput
@@ -35,9 +36,17 @@ def words_of(tokenizer: Tokenizer, example: Any, row: ModelInput, has_masks: boo
 
 def texts_of(example: Any) -> tuple[str, ...]:
     """Return the texts of an example."""
-    if isinstance(example, TaggedSentence):
+    if isinstance(example, TaggedSentence | ParsedSentence):
         return (" ".join(example.words),)
     return (example.question, example.context) if isinstance(example, Question) else tuple(example.texts)
+
+
+def token_names(tokenizer: Tokenizer, row: ModelInput) -> tuple[str, ...]:
+    """Return a readable name of each token of an input."""
+    names: list[str] = []
+    for start, end in segments_of(row.ids):
+        names += [*([START] if start and row.ids[start - 1] == BOS else []), *tokenizer.pieces(row.ids[start:end]), END]
+    return tuple(names)
 
 
 def segments_of(ids: Sequence[int]) -> list[tuple[int, int]]:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from dragoman.base.errors import ConfigError, DataError, ModelError
 from dragoman.data.labelled.examples import Question
-from dragoman.inspect.attention import END, START, AttentionMap, record_rows, without_weights
+from dragoman.inspect.attention import AttentionMap, record_rows, without_weights
 from dragoman.inspect.inspection import Inspection, check_not_blank, check_token_count
 from dragoman.inspect.relevance import Relevance, RelevantText, gradient_times_input
 from dragoman.models.encoder_only import EncoderOnly
@@ -27,8 +27,9 @@ from dragoman.prediction.heads.parsing import TreePrediction
 from dragoman.prediction.heads.readers import Prediction
 from dragoman.prediction.heads.regression import ValuePrediction
 from dragoman.prediction.heads.tagging import TagPrediction
-from dragoman.prediction.input_words import InputWords, segments_of, texts_of, words_of
+from dragoman.prediction.input_words import InputWords, texts_of, token_names, words_of
 from dragoman.prediction.outputs import compute_outputs
+from dragoman.prediction.tree_inspection import inspect_tree
 from dragoman.text.symbols import BOS, EOS
 from dragoman.text.tokenizer import Tokenizer
 
@@ -142,17 +143,22 @@ def explained_output(
     mask: int | None = None,
 ) -> LabelOutput | FilledMask:
     """Return the output of the model that a prediction follows from. Arguments and errors: see `inspect_prediction`."""
-    if word is not None and not isinstance(prediction, TagPrediction):
-        raise ConfigError("a word can be chosen only for a model that predicts tags: leave out --word")
-    if mask is not None and not isinstance(prediction, FillPrediction):
-        raise ConfigError("a mask can be chosen only for a masked language model: leave out --mask")
+    _check_choices(prediction, word, mask)
     if isinstance(prediction, TreePrediction):
-        raise ModelError("the trees of a parser cannot be explained: inspect a model that predicts labels")
+        raise ModelError("the trees of a parser do not follow from one output: use a model that predicts labels")
     for text in texts_of(example):
         check_not_blank(text, "text")
     if isinstance(prediction, FillPrediction):
         return _filled_mask(inputs[0], prediction, 1 if mask is None else mask)
     return _output(labels, inputs, prediction, word, tokenizer, example)
+
+
+def _check_choices(prediction: Prediction, word: int | None, mask: int | None) -> None:
+    """Raise ConfigError for a word or a mask that the prediction does not have."""
+    if word is not None and not isinstance(prediction, TagPrediction):
+        raise ConfigError("a word can be chosen only for a model that predicts tags: leave out --word")
+    if mask is not None and not isinstance(prediction, FillPrediction):
+        raise ConfigError("a mask can be chosen only for a masked language model: leave out --mask")
 
 
 def inspect_prediction(
@@ -167,18 +173,24 @@ def inspect_prediction(
 ) -> Inspection:
     """Return the attention weights for an example, and the relevance of its words for the prediction.
 
+    A parser has a tree instead of the relevance.
+
     labels: names of the classes. word: number of the word, counted from 1, whose tag is explained; None: the first word
     of the first span, or the first word. mask: number of the `<mask>` whose token is explained; None: the first. Raises
     ConfigError for a word or mask that does not exist or that the model does not predict, DataError for a blank or too
     long text and for one without `<mask>`, and ModelError for a head whose predictions cannot be explained.
     """
-    output = explained_output(tokenizer, labels, example, inputs, prediction, word, mask)
+    _check_choices(prediction, word, mask)
     texts = texts_of(example)
+    if isinstance(prediction, TreePrediction):
+        check_not_blank(texts[0], "text")
+        return inspect_tree(model, tokenizer, example, inputs[0], prediction)
+    output = explained_output(tokenizer, labels, example, inputs, prediction, word, mask)
     check_token_count(len(output.row.ids))
     device = next(model.parameters()).device
     tokens = torch.tensor([output.row.ids], device=device)
     arguments = (tokens, torch.ones_like(tokens, dtype=torch.bool))
-    names = _token_names(tokenizer, output.row)
+    names = token_names(tokenizer, output.row)
     lengths = _encoded_lengths(model, output.row.ids)
     weights = record_rows(model, *arguments)
     maps = [AttentionMap(name, _diagonal(each, lengths), names, names) for name, each in weights.items()]
@@ -274,14 +286,6 @@ def _answer_output(
     places = row.places[first - row.first], row.places[last - row.first]
     indices = ((places[0], 0), (places[1], 1))
     return LabelOutput(row, indices, "score", repr(prediction.answer), prediction.answer, 0)
-
-
-def _token_names(tokenizer: Tokenizer, row: ModelInput) -> tuple[str, ...]:
-    """Return a readable name of each token of an input."""
-    names: list[str] = []
-    for start, end in segments_of(row.ids):
-        names += [*([START] if start and row.ids[start - 1] == BOS else []), *tokenizer.pieces(row.ids[start:end]), END]
-    return tuple(names)
 
 
 def _relevance(

@@ -53,7 +53,6 @@ class HeadRun(RunConfig):
         if self.model.head.kind not in kinds:
             raise ValueError(
                 f"model.head.kind is {self.model.head.kind}, but this task needs a head of kind {' or '.join(kinds)}: "
-                "remove "
-                "model.head.kind, or choose another task.kind"
+                "remove model.head.kind, or choose another task.kind"
             )
         return self

@@ -20,6 +20,8 @@ _WILDCARDS = "*?["
 def read_treebank(corpus: TreebankCorpusConfig, labelled: bool) -> list[ParsedSentence]:
     """Return the sentences of a treebank in order, with reduced trees (`Tree.reduced`).
 
+    Several trees side by side, such as a sentence and its full stop, are parts of a constituent TOP, because parsers
+    predict one tree per sentence.
     Trees that consist of empty elements only are left out, which a warning reports. In sentences without trees, blank
     lines are sentences without words. labelled: whether trees are needed. Raises DataError with file and line if a
     tree cannot be read, or if trees are needed but the file contains none.
@@ -40,7 +42,7 @@ def read_treebank(corpus: TreebankCorpusConfig, labelled: bool) -> list[ParsedSe
             continue
         try:
             for _, tree in read_trees(chain(start, lines)):
-                reduced = tree.reduced()
+                reduced = tree.reduced().rooted()
                 empty += not reduced.words
                 if reduced.words:
                     sentences.append(ParsedSentence(reduced.texts, reduced, corpus.tag or ""))

@@ -7,6 +7,7 @@ import torch
 from pydantic import Field, field_validator
 from torch import Tensor, nn
 
+from dragoman.base.errors import ConfigError
 from dragoman.models.assembly import check_decodable, prefix_errors, resolve_scheme
 from dragoman.models.families.family import DecoderContext, ProjectedOutput
 from dragoman.models.families.transformer import TransformerDecoder, TransformerDecoderConfig
@@ -39,7 +40,7 @@ class TreeDecoderHeadConfig(TreeHead):
     )
     positions: PositionsConfig | None = Field(
         RotaryConfig(),
-        description="Position scheme of the decoder. null: sinusoidal.",
+        description="Position scheme of the decoder, without a limit of positions. null: sinusoidal.",
     )
     dropout: DropoutConfig = Field(
         DropoutConfig(), description="Dropout rates of the decoder; a single number sets embedding and residual."
@@ -81,7 +82,13 @@ class TreeDecoderHeadConfig(TreeHead):
             scheme = resolve_scheme(self.positions, self.decoder, "decoder")
             check_decodable(scheme, "model.head.positions")
             tokens = token_table(self.symbols.size, width)
-            embedding = Embedding(tokens, scheme.build_embedding(width), self.dropout.embedding)
+            positions = scheme.build_embedding(width)
+            if positions.limit is not None:
+                raise ConfigError(
+                    f"positions of kind {scheme.kind} with {positions.limit} positions would cut trees: choose a kind "  # type: ignore[attr-defined]
+                    "without a limit for model.head.positions, such as rotary"
+                )
+            embedding = Embedding(tokens, positions, self.dropout.embedding)
             context = DecoderContext(embedding, width, self.dropout, scheme, Projection(tokens.weight))
             return TreeDecoderHead(self.decoder.build(context), width, self)
 

@@ -16,12 +16,16 @@ from dragoman.models.heads.texts import ClassificationHeadConfig, RegressionHead
 from dragoman.models.heads.tree_decoder import TreeDecoderHeadConfig
 from dragoman.models.interface import Memory
 
+TreeHeadConfig = Annotated[TreeDecoderHeadConfig | ChartHeadConfig, Field(discriminator="kind")]
+"""The union of the heads that parse."""
+
 TaskHeadConfig = Annotated[
     ClassificationHeadConfig
     | RegressionHeadConfig
     | TaggingHeadConfig
     | SpanHeadConfig
-    | MaskedLanguageModelHeadConfig,
+    | MaskedLanguageModelHeadConfig
+    | TreeHeadConfig,
     Field(discriminator="kind"),
 ]
 """The union of the heads that can be one of several heads of a model."""
@@ -62,8 +66,7 @@ HeadConfig = Annotated[
     | SpanHeadConfig
     | MaskedLanguageModelHeadConfig
     | ReplacedTokenHeadConfig
-    | TreeDecoderHeadConfig
-    | ChartHeadConfig
+    | TreeHeadConfig
     | SeveralHeadsConfig
     | NoHeadConfig,
     Field(discriminator="kind"),

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,8 @@ from dragoman.prediction.heads.inputs import ModelInput, encode_words
 from dragoman.text.symbols import BOS, EOS
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.trees.linearization import ANY_WORD, read_linearised
-from dragoman.text.trees.tree import Constituent, Tree, Word
+from dragoman.text.trees.symbols import TreeSymbols
+from dragoman.text.trees.tree import Constituent, Tree, Word, escape_brackets
 
 UNKNOWN_SPAN = -1
 """The label of a span whose label in the tree is not one of the model."""
@@ -28,7 +29,7 @@ UNKNOWN_SPAN = -1
 
 @dataclass(frozen=True)
 class SentenceInput(ModelInput):
-    """The input for a sentence. words: its words, of which `places` are the first tokens."""
+    """The input for a sentence. words: its words as in a treebank, of which `places` are the first tokens."""
 
     words: tuple[str, ...] = ()
 
@@ -68,14 +69,17 @@ class SentenceParser:
     def encode(self, examples: Sequence[ParsedSentence]) -> list[list[ModelInput]]:
         """Return the input of each sentence. A sentence without words has none.
 
+        The model reads brackets in words as -LRB- and -RRB-, as in the treebank from which it has learned.
         Raises DataError for a sentence that is longer than the limit, because its tree depends on all words, and
         ConfigError for an unknown tag.
         """
-        encoded = encode_words(self._tokenizer, [example.words for example in examples])
+        sentences = [tuple(map(escape_brackets, example.words)) for example in examples]
+        encoded = encode_words(self._tokenizer, sentences)
         inputs: list[list[ModelInput]] = []
-        for number, (example, words) in enumerate(zip(examples, encoded, strict=True), 1):
+        rows = zip(examples, sentences, encoded, strict=True)
+        for number, (example, words, encoded_words) in enumerate(rows, 1):
             ids, places = [BOS, *self._tokenizer.tag_ids([example.tag] if example.tag else ())], []
-            for tokens in words:
+            for tokens in encoded_words:
                 places.append(len(ids))
                 ids += tokens
             ids.append(EOS)
@@ -84,7 +88,7 @@ class SentenceParser:
                     f"sentence {number}: {len(ids)} tokens, but the model reads at most {self._limit}: leave out the "
                     "sentence, or use a model with rotary positions and without data.length"
                 )
-            inputs.append([SentenceInput(tuple(ids), tuple(places), words=example.words)] if places else [])
+            inputs.append([SentenceInput(tuple(ids), tuple(places), words=words)] if places else [])
         return inputs
 
 
@@ -99,29 +103,28 @@ class TreeGenerator(SentenceParser):
     def target(
         self, example: ParsedSentence, inputs: Sequence[ModelInput], known: bool = True
     ) -> list[NDArray[np.int64]]:
-        """Return the symbols of the tree and EOS, each with the position of the first token of the next word before
-        it, or of EOS, (T, 2). See `HeadReader.target`.
+        """Return the symbols of the tree and EOS, each with a position in the input, (T, 2); see `generated_symbols`.
+
+        See `HeadReader.target`.
         """
         assert example.tree is not None, "the examples have trees"
         if known:
             check_known(example.tree, self._symbols.labels, self._symbols.tags)
         if not inputs:
             return []
-        symbols = np.array([*self._symbols.encode(example.tree), EOS])
-        places = np.array([*inputs[0].places, len(inputs[0].ids) - 1])
-        is_word = [isinstance(event, int) for event in example.tree.events()]
-        return [np.stack([symbols, places[np.cumsum([False, *is_word])]], 1)]
+        return [np.stack(generated_symbols(self._symbols, example.tree, inputs[0]), 1)]
 
     def predict(self, example: ParsedSentence, inputs: Sequence[ModelInput], outputs: Sequence[Any]) -> TreePrediction:
         """Return the tree of a sentence. outputs: the ids that the decoder has generated, and their log-probability."""
         if not inputs:
             return TreePrediction(Tree(()), 0.0)
         ((ids, score),) = outputs
-        read = read_linearised(self._symbols.decode(ids), example.words)
+        symbols = [number for number in ids if number >= self._symbols.first_word]  # without special symbols
+        read = read_linearised(self._symbols.decode(symbols), example.words)
         tree = read.tree
         if not self._tagged:
-            tree = tree.with_tags(tuple(self._punctuation.get(word, (ANY_WORD,))[0] for word in example.words))
-        return TreePrediction(tree, score, read.repairs)
+            tree = tree.with_tags(self._punctuation.get(word, (ANY_WORD,))[0] for word in words_of(inputs))
+        return TreePrediction(tree, score, read.repairs + len(ids) - len(symbols))
 
 
 @dataclass(frozen=True)
@@ -171,7 +174,7 @@ class ChartReader(SentenceParser):
         if not inputs:
             return TreePrediction(Tree(()), 0.0)
         (found,) = outputs
-        allowed = allowed_tags(example.words, self._tags, self._punctuation)
+        allowed = allowed_tags(words_of(inputs), self._tags, self._punctuation)
         numbers = np.where(allowed, found.tags, -np.inf).argmax(1)
         words = tuple(Word(self._tags[number], text) for number, text in zip(numbers, example.words, strict=True))
         starts, ends = span_indices(len(words))
@@ -182,6 +185,23 @@ class ChartReader(SentenceParser):
             for label in self._labels[found.spans[place] - 1].split(CHAIN)
         ]
         return TreePrediction(Tree(words, tuple(constituents)), found.score)
+
+
+def words_of(inputs: Sequence[ModelInput]) -> tuple[str, ...]:
+    """Return the words of a sentence as in a treebank. inputs: its input, a `SentenceInput`."""
+    (row,) = inputs
+    assert isinstance(row, SentenceInput), "the input comes from `SentenceParser.encode`"
+    return row.words
+
+
+def generated_symbols(symbols: TreeSymbols, tree: Tree, row: ModelInput) -> tuple[list[int], list[int]]:
+    """Return the symbols of a tree and EOS, and the position in the input of what follows each of them.
+
+    What follows is the first token of the next word, or EOS after the last word; a symbol of a word precedes it.
+    """
+    ends = [*row.places, len(row.ids) - 1]
+    words = accumulate((isinstance(event, int) for event in tree.events()), initial=0)
+    return [*symbols.encode(tree), EOS], [ends[number] for number in words]
 
 
 def span_labels(tree: Tree) -> list[Constituent]:

@@ -1,7 +1,6 @@
 """The best trees of a batch of sentences: by a search with a decoder, and by CKY with a chart."""
 
 from collections.abc import Sequence
-from typing import cast
 
 import numpy as np
 import torch
@@ -17,7 +16,7 @@ from dragoman.models.heads.tree_decoder import TreeDecoderOutput
 from dragoman.models.interface import Memory
 from dragoman.native.chart import best_spans, span_indices
 from dragoman.prediction.heads.inputs import ModelInput
-from dragoman.prediction.heads.parsing import ChartTree, SentenceInput, allowed_tags
+from dragoman.prediction.heads.parsing import ChartTree, allowed_tags, words_of
 
 _SYMBOLS_PER_WORD, _MARGIN = 4, 20
 """Maximum number of symbols of a tree: these per word, plus a margin. The trees of the Penn Treebank and of CRAFT have
@@ -63,7 +62,7 @@ def _search(output: TreeDecoderOutput, inputs: Sequence[ModelInput]) -> list[tup
         allowed = np.ones((len(inputs), max(lengths), len(symbols.words)), np.bool_)
         if symbols.tags is not None:
             for row, each in enumerate(inputs):
-                words = cast("SentenceInput", each).words
+                words = words_of([each])
                 allowed[row, : len(words)] = allowed_tags(words, symbols.tags, config.punctuation or {})
         rules.append(
             TreeRestriction(

@@ -275,9 +275,13 @@ class ParsingRun(LabelledRun):
 
     @model_validator(mode="after")
     def _check_objective(self) -> Self:
-        if self.model.head.kind == "chart" and self.train.objective != TreeObjectiveConfig():
-            raise ValueError(
-                "train.objective.label_smoothing does not apply to a head of kind chart, which is trained with a "
-                "margin: remove it"
-            )
+        check_smoothing(self.model.head.kind, self.train.objective, "train.objective")
         return self
+
+
+def check_smoothing(head: str, objective: TreeObjectiveConfig, key: str) -> None:
+    """Raise ValueError if label smoothing is set for a chart. head: the kind of the head. key: that of `objective`."""
+    if head == "chart" and objective != TreeObjectiveConfig():
+        raise ValueError(
+            f"{key}.label_smoothing does not apply to a head of kind chart, which is trained with a margin: remove it"
+        )

@@ -122,6 +122,10 @@ class LabelledJob(Job):
     def check_inputs(self, examples: Sequence[Any], inputs: Sequence[Sequence[ModelInput]], name: str) -> None:
         """Report examples that the model cannot predict correctly. name: name of the examples in messages."""
 
+    def count_unknown(self) -> int:
+        """Return the number of labels of the held-out examples that are not labels of the model."""
+        return sum(_count_labels(target, NO_LABEL) for _, target in self._valid_rows)
+
     # The interface of the training loop:
 
     @property
@@ -166,8 +170,7 @@ class LabelledJob(Job):
         self.check_inputs(self.valid, self._valid_inputs, "validation")
         self._check_unknown(self._valid_inputs, "validation")
         self._valid_rows = self._with_targets(self.valid, self._valid_inputs, known=False)
-        unknown = sum(_count_labels(target, NO_LABEL) for _, target in self._valid_rows)
-        if unknown:
+        if unknown := self.count_unknown():
             warn(f"{unknown:,} labels of {data.names('valid')} do not occur in the training data and count as wrong")
         self._lengths = np.array(list(map(self.lengths_of, self._rows)), np.int32)
         if train.validate_every is None:

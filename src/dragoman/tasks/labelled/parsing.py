@@ -79,6 +79,17 @@ class ParsingJob(LabelledJob):
         """Return the labels of the constituents."""
         return [] if example.tree is None else [each.label for each in example.tree.constituents]
 
+    def count_unknown(self) -> int:
+        """Return the number of constituents and words whose labels and tags are not those of the model."""
+        head: Any = self.run.model.head
+        is_chart = isinstance(head, ChartHeadConfig)
+        labels, tags = {*head.known_labels}, {*head.known_tags}
+        unknown = 0
+        for tree in (example.tree for example in self.valid if example.tree is not None):
+            unknown += sum(each.label not in labels for each in (span_labels(tree) if is_chart else tree.constituents))
+            unknown += sum(tag not in tags for tag in tree.tags) if is_chart or head.tagged else 0
+        return unknown
+
     def build_objective(self, rows: Sequence[Row]) -> LabelObjective:
         """Return the cross-entropy of the symbols, or the margin loss of the chart."""
         if isinstance(self.run.model.head, ChartHeadConfig):

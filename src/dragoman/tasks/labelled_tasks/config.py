@@ -10,7 +10,8 @@ from dragoman.models.heads.masked_language_model import MaskedLanguageModelHeadC
 from dragoman.models.heads.spans import SpanHeadConfig
 from dragoman.models.heads.tagging import TaggingHeadConfig
 from dragoman.models.heads.texts import ClassificationHeadConfig, RegressionHeadConfig
-from dragoman.models.heads.union import SeveralHeadsConfig, TaskHeadConfig
+from dragoman.models.heads.tree_decoder import TreeDecoderHeadConfig
+from dragoman.models.heads.union import SeveralHeadsConfig, TaskHeadConfig, TreeHeadConfig
 from dragoman.tasks.head_run import HeadRun
 from dragoman.tasks.labelled.config import (
     AnsweringMetric,
@@ -19,14 +20,18 @@ from dragoman.tasks.labelled.config import (
     ClassificationRun,
     LabelledLoopConfig,
     LabelledTextsConfig,
+    ParsingMetric,
+    ParsingRun,
     QuestionsConfig,
     RegressionMetric,
     RegressionRun,
     TaggedDataConfig,
     TaggingMetric,
     TaggingRun,
+    TreebanksConfig,
+    check_smoothing,
 )
-from dragoman.tasks.labelled.objective import ClassObjectiveConfig
+from dragoman.tasks.labelled.objective import ClassObjectiveConfig, TreeObjectiveConfig
 from dragoman.tasks.labelled_tasks.mixing import MixingConfig, TogetherConfig
 from dragoman.tasks.language_model.config import LanguageModelObjectiveConfig, TextCrossEntropyConfig
 from dragoman.tasks.masked_language_model.config import MaskedDataConfig, MaskedLanguageModelRun
@@ -136,6 +141,23 @@ class AnsweringMember(MemberTask):
     metric: AnsweringMetric = Field("f1", description="The task's own measure.")
 
 
+class ParsingMember(MemberTask):
+    """Prediction of the constituency tree of each sentence as one of several tasks."""
+
+    run_class: ClassVar[type[HeadRun]] = ParsingRun
+
+    kind: Literal["parsing"] = "parsing"
+    data: TreebanksConfig = Field(description="Treebanks and batches.")
+    head: TreeHeadConfig = Field(TreeDecoderHeadConfig(), description="Head of the task.")
+    metric: ParsingMetric = Field("bracket_f1", description="The task's own measure.")
+    objective: TreeObjectiveConfig = Field(TreeObjectiveConfig(), description="Training objective.")
+
+    @model_validator(mode="after")
+    def _check_objective(self) -> Self:
+        check_smoothing(self.head.kind, self.objective, "objective")
+        return self
+
+
 class MaskedMember(MemberTask):
     """Restoring masked tokens of a text beside labelled tasks. The vocabulary is that of train.start."""
 
@@ -162,7 +184,7 @@ class MaskedMember(MemberTask):
 
 
 MemberTaskConfig = Annotated[
-    ClassificationMember | RegressionMember | TaggingMember | AnsweringMember | MaskedMember,
+    ClassificationMember | RegressionMember | TaggingMember | AnsweringMember | ParsingMember | MaskedMember,
     Field(discriminator="kind"),
 ]
 

@@ -19,6 +19,7 @@ from dragoman.tasks.corpus_job import activation_bytes
 from dragoman.tasks.labelled.card import training_facts, write_training_section
 from dragoman.tasks.labelled.job import NEW_HEAD_RATE, LabelledJob, validation_interval
 from dragoman.tasks.labelled.jobs import AnsweringJob, ClassificationJob, RegressionJob, TaggingJob
+from dragoman.tasks.labelled.parsing import ParsingJob
 from dragoman.tasks.labelled_tasks.config import LabelledTasksRun
 from dragoman.tasks.labelled_tasks.masked import MaskedMemberJob
 from dragoman.tasks.labelled_tasks.validator import TasksValidator, TaskValidator
@@ -35,6 +36,7 @@ _JOBS: dict[str, type[LabelledJob] | type[MaskedMemberJob]] = {
     "regression": RegressionJob,
     "tagging": TaggingJob,
     "question_answering": AnsweringJob,
+    "parsing": ParsingJob,
     "masked_language_model": MaskedMemberJob,
 }
 

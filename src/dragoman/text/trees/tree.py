@@ -1,6 +1,6 @@
 """`Tree`: a constituency tree as the words of a sentence and the spans of its constituents."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import NamedTuple
@@ -50,7 +50,7 @@ class Tree:
         """The tags of the words."""
         return tuple(word.tag for word in self.words)
 
-    def with_tags(self, tags: Iterator[str] | tuple[str, ...]) -> "Tree":
+    def with_tags(self, tags: Iterable[str]) -> "Tree":
         """Return the tree with other tags, one for each word."""
         pairs = zip(tags, self.texts, strict=True)
         return replace(self, words=tuple(Word(tag, text) for tag, text in pairs))
@@ -141,7 +141,7 @@ class Tree:
                 parts.append(f" ({event.label}")
             else:
                 tag, text = self.words[event]
-                parts.append(f" ({tag} {_escape(text)})")
+                parts.append(f" ({tag} {escape_brackets(text)})")
         return "".join(parts)[1:]
 
 
@@ -155,7 +155,7 @@ def category(label: str) -> str:
     return label.split("-", 1)[0].split("=", 1)[0]
 
 
-def _escape(text: str) -> str:
+def escape_brackets(text: str) -> str:
     """Return a word as it is written in a tree: brackets as -LRB- and -RRB-, also within a word."""
     for bracket, escaped in _ESCAPES.items():
         text = text.replace(bracket, escaped)

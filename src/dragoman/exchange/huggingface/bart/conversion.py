@@ -10,8 +10,6 @@ import torch
 from tokenizers.processors import RobertaProcessing
 
 from dragoman.base.errors import ModelError
-from dragoman.base.files import atomic_folder
-from dragoman.checkpoint.tensors import save_tensors
 from dragoman.decode.search import SearchConfig
 from dragoman.exchange.huggingface.bart.architecture import ARCHITECTURES, config_json, model_section, read_settings
 from dragoman.exchange.huggingface.bart.weights import BIAS, weight_table
@@ -22,23 +20,15 @@ from dragoman.exchange.huggingface.byte_level import (
     read_byte_level,
     write_byte_level,
 )
-from dragoman.exchange.huggingface.files import (
-    CONFIG,
-    GENERATION,
-    PARAMETERS,
-    ImportedModel,
-    read_json,
-    read_tensors,
-    write_json,
-)
+from dragoman.exchange.huggingface.files import CONFIG, ImportedModel, read_tensors
 from dragoman.exchange.huggingface.generation import generation_json, search_section
 from dragoman.exchange.huggingface.model_folder import (
-    dtype_name,
-    expected_parameters,
+    import_model,
     load_parameters,
-    origin_meta,
+    read_generation,
     read_model,
     read_search,
+    write_folder,
 )
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.text.symbols import EOS, PAD, UNK
@@ -77,17 +67,13 @@ def read_bart(folder: Path, config: Mapping[str, Any], allow_pickle: bool) -> Im
     if model.projection_bias:
         tensors[BIAS] = bias.flatten()
     order = byte_level_order(tokenizer)
-    tokenizers = Tokenizers(tokenizer, tokenizer)
-    table = weight_table(model, order, tokenizer.size)
-    parameters = table.to_ours(tensors, expected_parameters(model, tokenizers), path)
-    generation = read_json(folder / GENERATION, optional=True)
-    origin = folder / (GENERATION if generation else CONFIG)
     search = search_section(
-        generation or config, origin, settings.max_position_embeddings, order, settings.bos_token_id
+        *read_generation(folder, config), settings.max_position_embeddings, order, settings.bos_token_id
     )
     text = TextConfig(subword=GPT2BPEConfig(), normalization=tokenizer.normalization)
-    meta = origin_meta(settings.architecture or ARCHITECTURES[0], folder, path)
-    return ImportedModel({"model": model, "text": text, "search": search}, tokenizers, parameters, meta)
+    sections = {"model": model, "text": text, "search": search}
+    table = weight_table(model, order, tokenizer.size)
+    return import_model(settings.architecture or ARCHITECTURES[0], sections, tokenizer, table, tensors, path)
 
 
 def write_bart(folder: Path, out: Path) -> None:
@@ -116,7 +102,6 @@ def write_bart(folder: Path, out: Path) -> None:
         "eos_token_id": end,
         "decoder_start_token_id": end,
     }
-    content |= {**ids, "dtype": dtype_name(tensors)}
     roles = {role: symbols[ids[f"{role}_id"]] for role in ROLES[:3]}
     roles |= {"cls_token": symbols[start], "sep_token": symbols[end]}
     if UNK in order:
@@ -125,9 +110,10 @@ def write_bart(folder: Path, out: Path) -> None:
         roles["mask_token"] = "<mask>"
     about = {"tokenizer_class": "BartTokenizer", "model_max_length": content["max_position_embeddings"], **roles}
     generation = generation_json(search, content["max_position_embeddings"], order, start)
+    generation |= {**ids, "forced_eos_token_id": end}
     processor = RobertaProcessing((symbols[end], end), (symbols[start], start), True, False)
-    with atomic_folder(out) as staged:
-        write_json(staged / CONFIG, content)
-        write_json(staged / GENERATION, {**generation, **ids, "forced_eos_token_id": end})
+
+    def vocabulary(staged: Path) -> None:
         write_byte_level(staged, tokenizer, about, processor)
-        save_tensors(staged / PARAMETERS, tensors, {"format": "pt"})
+
+    write_folder(out, content | ids, tensors, vocabulary, generation)

@@ -11,27 +11,17 @@ from typing import Any
 from torch import Tensor
 
 from dragoman.base.errors import ModelError
-from dragoman.base.files import atomic_folder
-from dragoman.base.log import warn
-from dragoman.checkpoint.tensors import save_tensors
 from dragoman.exchange.huggingface.bert.architecture import config_json, model_section, read_settings
 from dragoman.exchange.huggingface.bert.vocabulary import bert_order, read_vocabulary, write_vocabulary
 from dragoman.exchange.huggingface.bert.weights import NEXT_SENTENCE, POOLER, PREFIX, current_name, weight_table
-from dragoman.exchange.huggingface.files import CONFIG, PARAMETERS, ImportedModel, read_tensors, write_json
-from dragoman.exchange.huggingface.model_folder import (
-    dtype_name,
-    expected_parameters,
-    load_parameters,
-    origin_meta,
-    read_model,
-)
+from dragoman.exchange.huggingface.files import CONFIG, ImportedModel, read_tensors
+from dragoman.exchange.huggingface.model_folder import import_model, load_parameters, read_model, write_folder
 from dragoman.models.encoder_only import EncoderOnlyConfig
 from dragoman.models.heads.texts import RegressionHeadConfig
 from dragoman.text.tokenizers import TextConfig, Tokenizers
 from dragoman.text.vocabularies.bert import BertTokenizer
 
 _OUTPUT = "head.output"
-_MAX_LISTED = 4
 
 
 def read_bert(folder: Path, config: Mapping[str, Any], allow_pickle: bool) -> ImportedModel:
@@ -46,16 +36,8 @@ def read_bert(folder: Path, config: Mapping[str, Any], allow_pickle: bool) -> Im
     names = set(map(current_name, tensors))
     model = model_section(settings, POOLER in names, {POOLER, NEXT_SENTENCE} <= names, folder / CONFIG)
     table = weight_table(model, bert_order(tokenizer), tokenizer.size)
-    tokenizers = Tokenizers(tokenizer, tokenizer)
-    parameters = table.to_ours(tensors, expected_parameters(model, tokenizers), path)
-    if unused := table.unused_names(tensors):
-        more = f" and {len(unused) - _MAX_LISTED} more" if len(unused) > _MAX_LISTED else ""
-        warn(
-            f"{path}: a {settings.architecture} does not use the tensors {', '.join(unused[:_MAX_LISTED])}{more}, so "
-            "they are not imported"
-        )
-    meta = origin_meta(settings.architecture, folder, path)
-    return ImportedModel({"model": model, "text": TextConfig(subword=subword)}, tokenizers, parameters, meta)
+    sections = {"model": model, "text": TextConfig(subword=subword)}
+    return import_model(settings.architecture, sections, tokenizer, table, tensors, path)
 
 
 def write_bert(folder: Path, out: Path) -> None:
@@ -78,11 +60,8 @@ def write_bert(folder: Path, out: Path) -> None:
     tensors = weight_table(model, order, tokenizer.size).to_theirs(_fold_scale(ours, model))
     if model.head.kind == "none":  # Hugging Face's class without a head names its tensors without the prefix
         tensors = {name.removeprefix(PREFIX): tensor for name, tensor in tensors.items()}
-    content["dtype"] = dtype_name(tensors)
-    with atomic_folder(out) as staged:
-        write_json(staged / CONFIG, content)
-        write_vocabulary(staged, tokenizer, content["max_position_embeddings"])
-        save_tensors(staged / PARAMETERS, tensors, {"format": "pt"})
+    positions = content["max_position_embeddings"]
+    write_folder(out, content, tensors, lambda staged: write_vocabulary(staged, tokenizer, positions))
 
 
 def _fold_scale(parameters: Mapping[str, Tensor], model: EncoderOnlyConfig) -> dict[str, Tensor]:

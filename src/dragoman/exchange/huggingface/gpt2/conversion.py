@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.base.errors import ModelError
-from dragoman.base.files import atomic_folder
-from dragoman.checkpoint.tensors import save_tensors
 from dragoman.decode.sampling import GenerationConfig
 from dragoman.exchange.huggingface.byte_level import (
     LIBRARY,
@@ -19,26 +17,17 @@ from dragoman.exchange.huggingface.byte_level import (
     read_byte_level,
     write_byte_level,
 )
-from dragoman.exchange.huggingface.files import (
-    CONFIG,
-    GENERATION,
-    PARAMETERS,
-    TOKENIZER,
-    ImportedModel,
-    read_json,
-    read_tensors,
-    write_json,
-)
+from dragoman.exchange.huggingface.files import CONFIG, TOKENIZER, ImportedModel, read_json, read_tensors
 from dragoman.exchange.huggingface.generation import sampling_json, sampling_section
 from dragoman.exchange.huggingface.gpt2.architecture import ARCHITECTURES, config_json, model_section, read_settings
 from dragoman.exchange.huggingface.gpt2.weights import TOKENS, weight_table
 from dragoman.exchange.huggingface.model_folder import (
-    dtype_name,
-    expected_parameters,
+    import_model,
     load_parameters,
-    origin_meta,
+    read_generation,
     read_model,
     read_search,
+    write_folder,
 )
 from dragoman.models.language_model import LanguageModelConfig
 from dragoman.text.symbols import BOS, EOS, PAD, SPECIAL_SYMBOLS, UNK
@@ -69,19 +58,17 @@ def read_gpt2(folder: Path, config: Mapping[str, Any], allow_pickle: bool) -> Im
     path, tensors = read_tensors(folder, allow_pickle)
     model = model_section(settings, special[BOS] is None, missing, folder / CONFIG)
     order = byte_level_order(tokenizer)
-    tokenizers = Tokenizers(tokenizer, tokenizer)
-    table = weight_table(model, order, tokenizer.size)
-    parameters = table.to_ours(tensors, expected_parameters(model, tokenizers), path)
-    if special[BOS] is None:  # for models that start from this one and have another start symbol
-        parameters[TOKENS][BOS] = parameters[TOKENS][EOS]
-    generation = read_json(folder / GENERATION, optional=True)
-    origin = folder / (GENERATION if generation else CONFIG)
-    search = sampling_section(generation or config, origin, order).model_copy(
+    search = sampling_section(*read_generation(folder, config), order).model_copy(
         update={"prompt_start": _starts_prompts(folder)}
     )
     text = TextConfig(subword=GPT2BPEConfig(), normalization=tokenizer.normalization)
-    meta = origin_meta(settings.architecture or ARCHITECTURES[0], folder, path)
-    return ImportedModel({"model": model, "text": text, "search": search}, tokenizers, parameters, meta)
+    sections = {"model": model, "text": text, "search": search}
+    table = weight_table(model, order, tokenizer.size)
+    imported = import_model(settings.architecture or ARCHITECTURES[0], sections, tokenizer, table, tensors, path)
+    if special[BOS] is None:  # for models that start from this one and have another start symbol
+        embeddings = imported.parameters[TOKENS]
+        embeddings[BOS] = embeddings[EOS]
+    return imported
 
 
 def _special(vocabulary: ByteLevelVocabulary, folder: Path) -> list[str | None]:
@@ -133,13 +120,9 @@ def write_gpt2(folder: Path, out: Path) -> None:
     end = order.index(EOS)
     begin = order.index(BOS) if model.start_symbol == "bos" else end
     ids = {"bos_token_id": begin, "eos_token_id": end, **({"pad_token_id": order.index(PAD)} if PAD in order else {})}
-    content |= {**ids, "dtype": dtype_name(tensors)}
     roles = {role: symbols[order.index(number)] for number, role in enumerate(ROLES) if number in order}
     about = {"tokenizer_class": "GPT2Tokenizer", "model_max_length": content["n_positions"], **roles}
     about |= {"bos_token": symbols[begin], "add_bos_token": search.prompt_start}
     about.setdefault("unk_token", symbols[end])
-    with atomic_folder(out) as staged:
-        write_json(staged / CONFIG, content)
-        write_json(staged / GENERATION, {**sampling_json(search, order), **ids})
-        write_byte_level(staged, tokenizer, about)
-        save_tensors(staged / PARAMETERS, tensors, {"format": "pt"})
+    generation = {**sampling_json(search, order), **ids}
+    write_folder(out, content | ids, tensors, lambda staged: write_byte_level(staged, tokenizer, about), generation)

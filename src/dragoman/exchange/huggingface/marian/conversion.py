@@ -11,21 +11,10 @@ from typing import Any
 import torch
 
 from dragoman.base.errors import ModelError
-from dragoman.base.files import atomic_folder
 from dragoman.checkpoint.folder import check_serves, read_meta
 from dragoman.checkpoint.meta import Meta
-from dragoman.checkpoint.tensors import save_tensors
 from dragoman.decode.search import SearchConfig
-from dragoman.exchange.huggingface.files import (
-    CONFIG,
-    GENERATION,
-    PARAMETERS,
-    TOKENIZER,
-    ImportedModel,
-    read_json,
-    read_tensors,
-    write_json,
-)
+from dragoman.exchange.huggingface.files import CONFIG, TOKENIZER, ImportedModel, read_tensors, write_json
 from dragoman.exchange.huggingface.generation import generation_json, search_section
 from dragoman.exchange.huggingface.marian.architecture import config_json, model_section, read_settings
 from dragoman.exchange.huggingface.marian.parameters import MarianParameters, from_marian, needs_bias, to_marian
@@ -39,7 +28,13 @@ from dragoman.exchange.huggingface.marian.vocabulary import (
     symbols,
     tokenizer_json,
 )
-from dragoman.exchange.huggingface.model_folder import dtype_name, load_parameters, read_model, read_search
+from dragoman.exchange.huggingface.model_folder import (
+    load_parameters,
+    read_generation,
+    read_model,
+    read_search,
+    write_folder,
+)
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.text.symbols import BOS, EOS, PAD, tag_languages
 from dragoman.text.tokenizers import TextConfig, Tokenizers
@@ -61,11 +56,10 @@ def read_marian(folder: Path, config: Mapping[str, Any], allow_pickle: bool) -> 
     marian_parameters = MarianParameters(tensors, settings, path)
     tied = marian_parameters.tables.source is marian_parameters.tables.target
     model = model_section(settings, tied, needs_bias(tokenizers, marian_parameters.tables.bias), folder / CONFIG)
-    generation = read_json(folder / GENERATION, optional=True)
     target = tokenizers.target
     assert isinstance(target, SentencePieceTokenizer)
-    origin = folder / (GENERATION if generation else CONFIG)
-    search = search_section(generation or config, origin, settings.max_position_embeddings, ids_in_marian_order(target))
+    order = ids_in_marian_order(target)
+    search = search_section(*read_generation(folder, config), settings.max_position_embeddings, order)
     text = TextConfig(subword=SentencePieceConfig(), shared=tokenizers.shared)
     with torch.no_grad():
         parameters = from_marian(marian_parameters, model, tokenizers)
@@ -95,18 +89,18 @@ def write_marian(folder: Path, out: Path) -> None:
     our_parameters = load_parameters(folder, model, tokenizers)
     with torch.no_grad():
         marian_parameters = to_marian(our_parameters, model, tokenizers)
-    content |= {**ids, "dtype": dtype_name(marian_parameters)}
     generation = generation_json(search, content["max_position_embeddings"], ids_in_marian_order(target))
-    with atomic_folder(out) as staged:
-        write_json(staged / CONFIG, content)
-        write_json(staged / GENERATION, {**generation, **ids, "forced_eos_token_id": ids["eos_token_id"]})
+    generation |= {**ids, "forced_eos_token_id": ids["eos_token_id"]}
+
+    def write_vocabularies(staged: Path) -> None:
         write_json(staged / TOKENIZER, tokenizer_json(tokenizers, meta))
         write_json(staged / VOCABULARY, symbols(source))
         if not tokenizers.shared:
             write_json(staged / TARGET_VOCABULARY, symbols(target))
         (staged / SOURCE_MODEL).write_bytes(source.model)
         (staged / TARGET_MODEL).write_bytes(target.model)
-        save_tensors(staged / PARAMETERS, marian_parameters, {"format": "pt"})
+
+    write_folder(out, content | ids, marian_parameters, write_vocabularies, generation)
 
 
 def _meta(tokenizer_config: Mapping[str, Any], tokenizers: Tokenizers) -> Meta:

@@ -9,27 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.base.errors import ModelError
-from dragoman.base.files import atomic_folder
-from dragoman.base.log import warn
-from dragoman.checkpoint.tensors import save_tensors
 from dragoman.decode.search import SearchConfig
-from dragoman.exchange.huggingface.files import (
-    CONFIG,
-    GENERATION,
-    PARAMETERS,
-    ImportedModel,
-    read_json,
-    read_tensors,
-    write_json,
-)
+from dragoman.exchange.huggingface.files import CONFIG, ImportedModel, read_tensors
 from dragoman.exchange.huggingface.generation import generation_json, search_section
 from dragoman.exchange.huggingface.model_folder import (
-    dtype_name,
-    expected_parameters,
+    import_model,
     load_parameters,
-    origin_meta,
+    read_generation,
     read_model,
     read_search,
+    write_folder,
 )
 from dragoman.exchange.huggingface.t5.architecture import ARCHITECTURES, config_json, model_section, read_settings
 from dragoman.exchange.huggingface.t5.vocabulary import read_vocabulary, t5_order, write_vocabulary
@@ -53,16 +42,11 @@ def read_t5(folder: Path, config: Mapping[str, Any], allow_pickle: bool) -> Impo
     tokenizer = read_vocabulary(folder, settings)
     path, tensors = read_tensors(folder, allow_pickle)
     model = model_section(settings, is_tied(tensors, settings.scales_output), folder / CONFIG)
-    order, tokenizers = t5_order(tokenizer), Tokenizers(tokenizer, tokenizer)
-    table = weight_table(model, order, tokenizer.size)
-    parameters = table.to_ours(tensors, expected_parameters(model, tokenizers), path)
-    if unused := table.unused_names(tensors):
-        warn(f"{path}: T5 does not use the tensor {unused[0]}, so it is not imported")
-    generation = read_json(folder / GENERATION, optional=True)
-    search = search_section(generation or config, folder / (GENERATION if generation else CONFIG), _LONGEST, order)
-    meta = origin_meta(settings.architecture or ARCHITECTURES[0], folder, path)
+    order = t5_order(tokenizer)
+    search = search_section(*read_generation(folder, config), _LONGEST, order)
     sections = {"model": model, "text": TextConfig(subword=T5UnigramConfig()), "search": search}
-    return ImportedModel(sections, tokenizers, parameters, meta)
+    table = weight_table(model, order, tokenizer.size)
+    return import_model(settings.architecture or ARCHITECTURES[0], sections, tokenizer, table, tensors, path)
 
 
 def write_t5(folder: Path, out: Path) -> None:
@@ -84,9 +68,5 @@ def write_t5(folder: Path, out: Path) -> None:
     tensors = weight_table(model, order, tokenizer.size).to_theirs(load_parameters(folder, model, tokenizers))
     start, end = order.index(BOS), order.index(EOS)
     ids = {"pad_token_id": start, "eos_token_id": end, "decoder_start_token_id": start}
-    content |= {**ids, "dtype": dtype_name(tensors)}
-    with atomic_folder(out) as staged:
-        write_json(staged / CONFIG, content)
-        write_json(staged / GENERATION, {**generation_json(search, _LONGEST, order), **ids})
-        write_vocabulary(staged, tokenizer)
-        save_tensors(staged / PARAMETERS, tensors, {"format": "pt"})
+    generation = {**generation_json(search, _LONGEST, order), **ids}
+    write_folder(out, content | ids, tensors, lambda staged: write_vocabulary(staged, tokenizer), generation)

@@ -15,10 +15,10 @@ static int64_t span_number(int64_t start, int64_t end, int64_t words) {
    scores: (spans, labels). Label 0 is that of a span which is not a constituent; all its scores are usually 0. gold:
    (spans,) the correct label of each span, for which `margin` is not added to the score, in contrast to all other labels
    (loss-augmented inference); NULL without a margin. tree: (spans,) receives the label of each span of the tree, and −1
-   for all other spans. Ties: the first label, then the first split. Returns the score of the tree, or NaN if there is
-   not enough memory. */
-double dragoman_chart_best(
-    const float *scores, int32_t words, int32_t labels, double margin, const int32_t *gold, int32_t *tree
+   for all other spans. total: receives the sum, which is NaN if a score of the tree is. Ties: the first label, then the
+   first split. Returns 0, or 1 if there is not enough memory. */
+int32_t dragoman_chart_best(
+    const float *scores, int32_t words, int32_t labels, double margin, const int32_t *gold, int32_t *tree, double *total
 ) {
     int64_t n = words, spans = n * (n + 1) / 2;
     /* best[i][j] and its transpose, so that both loops over the splits read consecutive memory */
@@ -27,7 +27,7 @@ double dragoman_chart_best(
     int32_t *label = malloc(sizeof(int32_t) * (size_t)spans);
     int32_t *split = malloc(sizeof(int32_t) * (size_t)spans);
     int32_t *stack = malloc(sizeof(int32_t) * (size_t)(2 * (n + 1)));
-    double total = 0.0 / 0.0;
+    int32_t failed = 1;
     if (best == NULL || transposed == NULL || label == NULL || split == NULL || stack == NULL) {
         goto done;
     }
@@ -80,12 +80,13 @@ double dragoman_chart_best(
             stack[depth++] = end;
         }
     }
-    total = best[n];
+    *total = best[n];
+    failed = 0;
 done:
     free(best);
     free(transposed);
     free(label);
     free(split);
     free(stack);
-    return total;
+    return failed;
 }
