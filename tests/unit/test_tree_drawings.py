@@ -2,6 +2,7 @@
 
 import io
 import re
+from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -11,6 +12,7 @@ import torch
 
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.data.labelled.examples import ParsedSentence
+from dragoman.inspect.pictures.figure import text_width
 from dragoman.inspect.pictures.tree import draw_trees
 from dragoman.models.encoder_only import EncoderOnlyConfig
 from dragoman.nn.attention.recording import recording
@@ -45,7 +47,7 @@ def test_a_tree_is_drawn_as_text() -> None:
     assert draw_tree(parse_tree("")) == ""
 
 
-def test_a_picture_shows_every_label_above_the_middle_of_its_words(tmp_path: Path) -> None:
+def test_a_picture_shows_every_label_above_the_middle_of_its_parts(tmp_path: Path) -> None:
     draw_trees([TREE, parse_tree("(NN x)")], tmp_path / "trees.svg")
     root = ElementTree.parse(tmp_path / "trees.svg").getroot()
     groups = root.findall("{*}g")
@@ -59,6 +61,32 @@ def test_a_picture_shows_every_label_above_the_middle_of_its_words(tmp_path: Pat
     assert all(0 < x < float(root.attrib["width"]) for _, x, _ in texts)
     (top,) = re.findall(r"translate\(0 ([\d.]+)\)", groups[1].attrib["transform"])
     assert max(y for *_, y in texts) < float(top) < float(root.attrib["height"])
+
+
+def test_the_lines_of_different_constituents_do_not_cross_and_labels_do_not_overlap(tmp_path: Path) -> None:
+    text = (
+        "(S (NP (NP (NNP Pierre)) (, ,) (ADJP (NP (CD 61) (NNS years)) (JJ old)) (, ,)) (VP (MD will) (VP (VB join) "
+        "(NP (DT the) (NN board)) (ADVP-LONG-LABEL (RB i)) (QP-LONG-LABEL (CD i)))) (. .))"
+    )
+    draw_trees([parse_tree(text)], tmp_path / "tree.svg")
+    root = ElementTree.parse(tmp_path / "tree.svg").getroot()
+    number = r"(-?[\d.]+)"
+    paths = [
+        tuple(map(float, re.fullmatch(rf"M{number} {number}V{number}H{number}V{number}", each.attrib["d"]).groups()))  # type: ignore[union-attr]
+        for each in root.iter("{http://www.w3.org/2000/svg}path")
+    ]
+    for parent, _, bar, child, _ in paths:
+        low, high = sorted((parent, child))
+        for other, top, _, place, end in paths:
+            if (other, top) != (parent, bar - 8):
+                assert not (low < place < high and top < bar < end)
+    rows: dict[float, list[tuple[float, float]]] = {}
+    for each in root.iter("{http://www.w3.org/2000/svg}text"):
+        half = 72 * text_width(each.text or "", 13) / 2
+        x = float(each.attrib["x"])
+        rows.setdefault(float(each.attrib["y"]), []).append((x - half, x + half))
+    for row in rows.values():
+        assert all(left < right for (_, left), (right, _) in pairwise(sorted(row)))
 
 
 @pytest.fixture(scope="module")

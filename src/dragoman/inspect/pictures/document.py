@@ -9,7 +9,7 @@ from matplotlib.patches import Rectangle
 from dragoman.inspect.attention import SentenceWeights
 from dragoman.inspect.figures.style import GRID, INK, ORANGE, QUIET
 from dragoman.inspect.pictures.figure import SHADES, new_figure, save, shorten_text, text_width
-from dragoman.text.pieces import readable
+from dragoman.inspect.pictures.word_lines import word_lines
 
 _WIDTH, _LEFT, _RIGHT = 10.0, 1.0, 0.3
 """Width of the picture, and of its margins, in inches."""
@@ -66,18 +66,12 @@ def _shades(sentence: SentenceWeights) -> list[float]:
 
 def _lines(sentence: SentenceWeights) -> Iterator[list[tuple[str, float, float]]]:
     """Yield the words of each line with their shades and widths in inches."""
-    line: list[tuple[str, float, float]] = []
-    used = 0.0
-    for word, value in zip(sentence.words, _shades(sentence), strict=True):
-        shown = shorten_text(readable(word.encode("utf-8", "surrogatepass")), _MAX_LENGTH)
-        width = text_width(shown, _POINTS) + 0.08
-        if line and used + width > _WIDTH - _LEFT - _RIGHT:
-            yield line
-            line, used = [], 0.0
-        line.append((shown, value, width))
-        used += width + _GAP
-    if line:
-        yield line
+    limit = _WIDTH - _LEFT - _RIGHT
+    return word_lines(sentence.words, _shades(sentence), _word_width, limit, _GAP, _MAX_LENGTH)
+
+
+def _word_width(word: str, value: float) -> float:
+    return text_width(word, _POINTS) + 0.08
 
 
 def _draw_line(axes: Axes, line: Sequence[tuple[str, float, float]], top: float, strongest: float) -> None:

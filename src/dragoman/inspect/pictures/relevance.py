@@ -12,8 +12,8 @@ from matplotlib.patches import Rectangle
 
 from dragoman.inspect.figures.style import GRID, INK, QUIET
 from dragoman.inspect.pictures.figure import SIGNED, minus_sign, new_figure, save, shorten_text, text_width
+from dragoman.inspect.pictures.word_lines import word_lines
 from dragoman.inspect.relevance import Relevance, RelevantText
-from dragoman.text.pieces import readable
 
 _WIDTH, _MARGIN = 9.0, 0.3
 """Width of the picture and of its margins in inches."""
@@ -84,18 +84,11 @@ def _sums(relevance: Relevance) -> str:
 
 def _lines(text: RelevantText) -> Iterator[list[tuple[str, float, float]]]:
     """Yield the words of each line with their values and widths in inches."""
-    line: list[tuple[str, float, float]] = []
-    used = 0.0
-    for word, value in zip(text.words, text.values, strict=True):
-        shown = shorten_text(readable(word.encode("utf-8", "surrogatepass")), _MAX_LENGTH)
-        width = max(text_width(shown, _WORD_POINTS) + 0.1, text_width(_number(value), _VALUE_POINTS) + 0.04)
-        if line and used + width > _WIDTH - 2 * _MARGIN:
-            yield line
-            line, used = [], 0.0
-        line.append((shown, value, width))
-        used += width + _GAP
-    if line:
-        yield line
+    return word_lines(text.words, text.values, _word_width, _WIDTH - 2 * _MARGIN, _GAP, _MAX_LENGTH)
+
+
+def _word_width(word: str, value: float) -> float:
+    return max(text_width(word, _WORD_POINTS) + 0.1, text_width(_number(value), _VALUE_POINTS) + 0.04)
 
 
 def _draw_line(axes: Axes, line: Sequence[tuple[str, float, float]], top: float, limit: float) -> None:

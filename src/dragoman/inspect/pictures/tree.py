@@ -1,25 +1,29 @@
 """Pictures of constituency trees, as SVG."""
 
-import unicodedata
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from pathlib import Path
 from xml.sax.saxutils import escape
 
 from dragoman.base.files import atomic_write
-from dragoman.inspect.figures.style import BLUE, DEFAULT_FONT, GRID, INK, QUIET
+from dragoman.inspect.figures.style import BLUE, DEFAULT_FONT, INK, QUIET
+from dragoman.inspect.pictures.figure import text_width
 from dragoman.text.trees.tree import Tree
 
-_SIZE, _CHARACTER, _GAP = 13, 7.6, 14.0
-"""Size of the font, mean width of a character, and space between words, in pixels."""
-_LEVEL, _MARGIN = 44, 16
+_SIZE, _GAP = 13, 16.0
+"""Size of the font, and space between words, in pixels."""
+_LEVEL, _MARGIN = 40, 16
 """Distance of the rows of a tree, and margin around it, in pixels."""
+_PIXELS = 72
+"""Pixels per inch of a text whose size in points is `_SIZE`."""
+_LINE = "#9aa5b1"
+"""Colour of the lines."""
 
 
 def draw_trees(trees: Sequence[Tree], file: Path) -> None:
-    """Draw trees below each other into an SVG file. Words stand in one row, and labels above the middle of their words.
+    """Draw trees below each other into an SVG file. Words stand in one row, and labels above the middle of their parts.
 
-    file: an SVG file.
+    Lines are horizontal and vertical, so that those of different constituents do not cross. file: an SVG file.
     """
     drawn = [_draw(tree) for tree in trees]
     tops = [0.0, *accumulate(height for _, _, height in drawn)]
@@ -38,43 +42,78 @@ def draw_trees(trees: Sequence[Tree], file: Path) -> None:
 
 def _draw(tree: Tree) -> tuple[list[str], float, float]:
     """Return the shapes of a tree, and its width and height in pixels."""
-    widths = [max(map(_text_width, word)) + _GAP for word in tree.words]
-    edges = [_MARGIN + each for each in accumulate(widths, initial=0.0)]
+    edges = [_MARGIN + each for each in accumulate(_widths(tree), initial=0.0)]
     middles = [(first + last) / 2 for first, last in pairwise(edges)]
-    depths = tree.depths()
-    bottom = max(depths, default=-1) + 1
+    depths, places = tree.depths(), _places(tree, middles)
+    bottom = _height(max(depths, default=-1) + 1)
     lines: list[str] = []
     texts: list[str] = []
-    parents: list[tuple[int, float, float]] = []
-    """The end, and the position, of the constituents that contain the next part."""
-    constituents = iter([*zip(tree.constituents, depths, strict=True), None])
-    following = next(constituents)
-    for number, (tag, text) in enumerate(tree.words):
-        while parents and parents[-1][0] <= number:
+    parents: list[tuple[float, float]] = []
+    """The positions of the constituents that contain the next part."""
+    numbers = iter(range(len(tree.constituents)))
+    for event in tree.events():
+        if event is None:
             parents.pop()
-        while following is not None and following[0].start == number:
-            (label, start, end), depth = following
-            x, y = (middles[start] + middles[end - 1]) / 2, _height(depth)
-            lines += _edge(parents, x, y)
-            texts.append(_text(x, y, label, BLUE))
-            parents.append((end, x, y))
-            following = next(constituents)
-        x, y = middles[number], _height(bottom)
-        lines += _edge(parents, x, y)
-        texts += [_text(x, y, tag, QUIET), _text(x, y + 1.5 * _SIZE, text, INK)]
-    return [*lines, *texts], edges[-1] + _MARGIN, _height(bottom) + 1.5 * _SIZE + _MARGIN
+        elif isinstance(event, int):
+            tag, text = tree.words[event]
+            lines += _edge(parents, middles[event], bottom)
+            texts += [_text(middles[event], bottom, tag, QUIET), _text(middles[event], bottom + 1.5 * _SIZE, text, INK)]
+        else:
+            number = next(numbers)
+            position = places[number], _height(depths[number])
+            lines += _edge(parents, *position)
+            texts.append(_text(*position, event.label, BLUE))
+            parents.append(position)
+    return [*lines, *texts], edges[-1] + _MARGIN, bottom + 1.5 * _SIZE + _MARGIN
+
+
+def _widths(tree: Tree) -> list[float]:
+    """Return the widths of the columns of the words, which have room for words, tags and labels."""
+    widths = [max(map(_text_width, word)) + _GAP for word in tree.words]
+    for label, start, end in reversed(tree.constituents):
+        missing = _text_width(label) + _GAP - sum(widths[start:end])
+        if missing > 0:
+            widths[start:end] = [width + missing / (end - start) for width in widths[start:end]]
+    return widths
+
+
+def _places(tree: Tree, middles: Sequence[float]) -> list[float]:
+    """Return the horizontal position of each constituent, in the middle between its first and its last part.
+
+    middles: the positions of the words.
+    """
+    parts: list[list[float]] = [[] for _ in tree.constituents]
+    owners: list[int] = []
+    """The constituents that contain the next part."""
+    parents: list[int | None] = []
+    for event in tree.events():
+        if event is None:
+            owners.pop()
+        elif isinstance(event, int):
+            if owners:
+                parts[owners[-1]].append(middles[event])
+        else:
+            parents.append(owners[-1] if owners else None)
+            owners.append(len(parents) - 1)
+    places = [0.0] * len(parts)
+    for number in reversed(range(len(parts))):
+        places[number] = (min(parts[number]) + max(parts[number])) / 2
+        if (parent := parents[number]) is not None:
+            parts[parent].append(places[number])
+    return places
 
 
 def _height(depth: int) -> float:
     return _MARGIN + _SIZE + _LEVEL * depth
 
 
-def _edge(parents: Sequence[tuple[int, float, float]], x: float, y: float) -> list[str]:
+def _edge(parents: Sequence[tuple[float, float]], x: float, y: float) -> list[str]:
     """Return the line from the innermost constituent to one of its parts."""
     if not parents:
         return []
-    _, above, top = parents[-1]
-    return [f'<path d="M{above:g} {top + 5:g}L{x:g} {y - _SIZE - 1:g}" stroke="{GRID}" stroke-width="1.5"/>']
+    above, top = parents[-1]
+    path = f"M{above:g} {top + 5:g}V{top + 13:g}H{x:g}V{y - _SIZE - 1:g}"
+    return [f'<path d="{path}" fill="none" stroke="{_LINE}"/>']
 
 
 def _text(x: float, y: float, text: str, colour: str) -> str:
@@ -82,4 +121,4 @@ def _text(x: float, y: float, text: str, colour: str) -> str:
 
 
 def _text_width(text: str) -> float:
-    return sum(2 if unicodedata.east_asian_width(each) in "WF" else 1 for each in text) * _CHARACTER
+    return text_width(text, _SIZE) * _PIXELS
