@@ -4,14 +4,21 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from t5_folders import GAPS, write_t5
 
 from dragoman import LanguageModel, Predictor, Translator, describe, evaluate_denoising, train
-from dragoman.base.errors import ConfigError, ModelError
+from dragoman.base.errors import ConfigError, DataError, ModelError
 from dragoman.checkpoint.tensors import load_tensors
 from dragoman.cli.main import main
 from dragoman.data.batches.masking import MASK
+from dragoman.data.noise.noise import Corruption
+from dragoman.data.noise.spans import SpanCorruptionConfig
+from dragoman.exchange.formats import export, import_model
+from dragoman.tasks.denoising.config import DenoisingRun
+from dragoman.tasks.kinds import open_job
 
 STACK: dict[str, Any] = {"kind": "transformer", "layers": 1, "heads": 2, "feedforward": 16}
 MODEL: dict[str, Any] = {"preset": "tiny", "width": 8, "encoder": STACK, "decoder": STACK}
@@ -103,6 +110,38 @@ def test_denoising_continues_with_another_noise_and_its_new_symbols(body: Path, 
     torch.testing.assert_close(ours[name][:-3], theirs[name], rtol=0, atol=1e-20)
 
 
+def test_denoising_continues_an_imported_t5_with_the_sentinels_of_its_vocabulary(tmp_path: Path) -> None:
+    write_t5(tmp_path / "theirs")
+    import_model(tmp_path / "theirs", tmp_path / "t5", quiet=True)
+    texts = {"text": str(tmp_path / "text.txt")}
+    (tmp_path / "text.txt").write_text("".join(f"the sea and a day <extra_id_1> {line}\n" for line in LINES))
+    settings = {
+        "task": {"kind": "denoising"},
+        "data": {"train": texts, "valid": texts, "block": 64},
+        "train": {"start": str(tmp_path / "t5"), **STILL},
+        "out": str(tmp_path / "run"),
+    }
+    job = open_job(DenoisingRun.model_validate(settings))
+    job.prepare()
+    tokenizer = job.tokenizers.source  # type: ignore[union-attr]
+    assert tokenizer.tags == ()
+    sentinels = [tokenizer.marks[f"extra_id_{number}"] for number in range(GAPS)]
+    assert [tokenizer.symbols[each] for each in sentinels] == [f"<extra_id_{number}>" for number in range(GAPS)]
+    corruption = Corruption(SpanCorruptionConfig(rate=0.3), tokenizer, 1)
+    ids = np.array(tokenizer.encode(" ".join(["the sea and a day", *LINES])))
+    source, target = corruption.corrupt(ids)
+    used = [each for each in source if each in sentinels]
+    assert used == sentinels[: len(used)] and len(used) >= 2
+    assert [each for each in target if each in sentinels] == sentinels[: len(used) + 1]
+    assert sorted([*source, *target]) == sorted([*ids, *used, *used, sentinels[len(used)]])
+    train(settings, quiet=True)
+    assert_equal_parameters(tmp_path / "run", tmp_path / "t5", set())
+    export(tmp_path / "run", tmp_path / "out", "huggingface", quiet=True)
+    longer = {**settings, "data": {**settings["data"], "block": 300}}  # type: ignore[dict-item]
+    tags = open_job(DenoisingRun.model_validate(longer))._tokenizers.source.tags  # type: ignore[attr-defined]
+    assert tags == tuple(f"extra_id_{number}" for number in range(GAPS, 16))
+
+
 def test_evaluate_repeats_the_validation(body: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = body.parent / "text.txt"
     log = [json.loads(line) for line in (body / "log.jsonl").read_text().splitlines()]
@@ -117,6 +156,11 @@ def test_evaluate_repeats_the_validation(body: Path, capsys: pytest.CaptureFixtu
     assert json.loads(capsys.readouterr().out)["texts"][0]["loss"] == score.loss
     assert main([*arguments, "--beam", "3"]) == 2
     assert "--beam" in capsys.readouterr().err
+
+
+def test_a_text_without_documents_is_not_evaluated(body: Path) -> None:
+    with pytest.raises(DataError, match="the text contains no documents"):
+        evaluate_denoising(body, [])
 
 
 def test_the_folder_is_described_as_a_denoising_model(body: Path) -> None:

@@ -6,7 +6,7 @@ from math import exp
 from pathlib import Path
 from typing import Any
 
-from dragoman.base.errors import ModelError
+from dragoman.base.errors import DataError, ModelError
 from dragoman.base.log import quietly
 from dragoman.base.machine.device import choose_device, use_threads
 from dragoman.base.settings.load import parse_settings
@@ -68,7 +68,8 @@ def evaluate_denoising(
 
     The noise is the same in every call. The results are those of `dragoman evaluate` for a model folder of the task
     `denoising`. text: a file (str or Path) or a list of documents. documents, heading: the division of a file into
-    documents, as in `score`. Raises ModelError for another model folder, DataError if the text cannot be read.
+    documents, as in `score`. Raises ModelError for another model folder, DataError if the text cannot be
+    read or is empty.
     """
     folder = Path(model)
     if not is_denoising_folder(folder):
@@ -76,6 +77,8 @@ def evaluate_denoising(
     with quietly(quiet):
         use_threads(threads)
         texts: Sequence[str] = read_documents(text, documents, heading)
+        if not texts:
+            raise DataError("the text contains no documents: give at least one")
         runtime = Runtime(choose_device(device or "auto"))
         loaded = load_model_folder(folder, runtime.device)
         data = parse_settings(loaded.config["data"], DenoisingDataConfig, f"in the data section of {folder / CONFIG}")

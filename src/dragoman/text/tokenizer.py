@@ -3,7 +3,7 @@
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from itertools import chain
 from pathlib import Path
@@ -98,6 +98,14 @@ class Tokenizer(ABC):
         other = copy(self)
         other.normalization = form
         return other
+
+    @property
+    def marks(self) -> Mapping[str, int]:
+        """The ids of the entries of an imported vocabulary that serve as tags, such as <extra_id_0>, by tag.
+
+        They mark gaps in the texts on which the imported model was trained.
+        """
+        return {}
 
     def tag_ids(self, tags: Sequence[str]) -> list[int]:
         """Return the id of each tag. Raises ConfigError for an unknown tag."""

@@ -22,22 +22,25 @@ class NoisyText(NamedTuple):
 
 
 class Noise(ABC):
-    """Base class of noise. Special symbols and tags are never masked or deleted.
+    """Base class of noise. Special symbols, tags and the marks of an imported vocabulary are never masked or deleted.
 
-    tokenizer: a vocabulary with the tags of the noise; see `BaseNoiseConfig.tags`.
+    tokenizer: a vocabulary with the tags of the noise, some of which may be its marks; see `BaseNoiseConfig.tags` and
+    `Tokenizer.marks`.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
         self._first, self._end = len(SPECIAL_SYMBOLS), tokenizer.size - len(tokenizer.tags)
+        self._marks = np.array(sorted(tokenizer.marks.values()), np.int64)
 
     @abstractmethod
     def corrupt(self, text: NoisyText, draw: np.random.Generator) -> NoisyText:
         """Corrupt the source of a text, which may already be corrupted by other noise."""
 
     def is_text(self, ids: Tokens) -> NDArray[np.bool_]:
-        """Return a mask that is False at special symbols and tags, (S,)."""
-        return (ids >= self._first) & (ids < self._end)
+        """Return a mask that is False at special symbols, tags and marks, (S,)."""
+        is_ordinary = (ids >= self._first) & (ids < self._end)
+        return is_ordinary & ~np.isin(ids, self._marks) if len(self._marks) else is_ordinary
 
 
 class BaseNoiseConfig(Config):

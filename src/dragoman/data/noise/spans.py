@@ -47,8 +47,9 @@ class SpanCorruption(Noise):
     def __init__(self, config: SpanCorruptionConfig, tokenizer: Tokenizer) -> None:
         super().__init__(tokenizer)
         self._rate, self._mean_span = config.rate, config.mean_span
-        names = sorted((tag for tag in tokenizer.tags if _is_sentinel(tag)), key=_sentinel_number)
-        self._sentinels = np.array(tokenizer.tag_ids(names), np.int64)
+        ids = {**dict(zip(tokenizer.tags, tokenizer.tag_ids(tokenizer.tags), strict=True)), **tokenizer.marks}
+        names = sorted(filter(_is_sentinel, ids), key=_sentinel_number)
+        self._sentinels = np.array([ids[name] for name in names], np.int64)
 
     def corrupt(self, text: NoisyText, draw: np.random.Generator) -> NoisyText:
         """Replace spans of the source by sentinels. The target consists of the sentinels and their spans."""

@@ -47,9 +47,11 @@ class DenoisingJob(TextJob):
         started = load_start(run)
         self._continues = started.continues
         run, tokenizers = started.run, tokenizers or started.tokenizers
+        tags = run.data.noise.tags(run.data.block)
         if tokenizers is not None:
             _check_vocabulary(tokenizers)
-        run, self._tokenizers = add_tags(run, tokenizers, run.data.noise.tags(run.data.block))
+            tags = tuple(tag for tag in tags if tag not in tokenizers.source.marks)
+        run, self._tokenizers = add_tags(run, tokenizers, tags)
         super().__init__(run, started.start)
         check_compilable(run.model, run.train)
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -19,6 +19,7 @@ from dragoman.text.vocabularies.config import VocabularyConfig
 from dragoman.text.vocabularies.hugging_face import HuggingFaceTokenizer
 from dragoman.text.vocabularies.sentencepiece import BLANK
 
+_MARK = re.compile(r"<(extra_id_[0-9]+)>")
 UNUSED = re.compile(r" <unused[0-9]+>")
 """Names of rows that an imported model does not use. The space in them never occurs in a word."""
 
@@ -27,7 +28,7 @@ class T5Tokenizer(HuggingFaceTokenizer):
     """Normalises a text, splits it at whitespace, and splits words into pieces. Unknown characters become UNK.
 
     Decoding does not undo the normalisation, and separates words by single spaces. Pieces of an imported vocabulary
-    that mark gaps, such as <extra_id_0>, are ordinary pieces, which texts can contain.
+    that mark gaps, such as <extra_id_0>, are ordinary pieces, which texts can contain; see `marks`.
     """
 
     kind = "t5"
@@ -47,6 +48,12 @@ class T5Tokenizer(HuggingFaceTokenizer):
     def library_document(self) -> dict[str, Any]:
         """The library's JSON document, with the names and scores of all pieces."""
         return dict(json.loads(self._library.to_str()))
+
+    @property
+    def marks(self) -> Mapping[str, int]:
+        """The ids of the pieces <extra_id_0>, <extra_id_1>, … See `Tokenizer.marks`."""
+        numbered = ((number, _MARK.fullmatch(name)) for number, name in enumerate(self.symbols[: self._first_tag]))
+        return {match[1]: number for number, match in numbered if match is not None}
 
     def _surface(self, symbol: str) -> bytes:
         return b"" if UNUSED.fullmatch(symbol) else symbol.replace(BLANK, " ").encode()
