@@ -8,6 +8,7 @@ import pytest
 import regex
 import torch
 from pydantic import ValidationError
+from small_vocabularies import KINDS, small_tokenizer
 
 from dragoman.data.batches.batch import excerpts
 from dragoman.data.batches.epoch import Part
@@ -16,16 +17,7 @@ from dragoman.data.batches.masked import SPECIAL, MaskedBatch, MaskedCollator, f
 from dragoman.data.batches.masking import MASK, Masker, MaskingConfig
 from dragoman.text.symbols import BOS, EOS, PAD, UNK
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.text.tokenizers import TextConfig, train_tokenizers
 
-KINDS: dict[str, dict[str, int]] = {
-    "bpe": {"size": 300},
-    "wordpiece": {"size": 120},
-    "unigram": {"size": 290},
-    "word": {"size": 100},
-    "character": {},
-    "subword_nmt": {"merges": 20},
-}
 LINES = [
     "A dog runs over the green grass .",
     "Zwei Hunde (aus Köln) schlafen; 12 Katzen auch!",
@@ -35,8 +27,7 @@ LINES = [
 
 @cache
 def tokenizer(kind: str) -> Tokenizer:
-    text = TextConfig.model_validate({"subword": {"kind": kind, **KINDS[kind]}, "tags": ["bt", MASK]})
-    return train_tokenizers(text, LINES, []).source
+    return small_tokenizer(kind, LINES, ["bt", MASK])
 
 
 def collate(

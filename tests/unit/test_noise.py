@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
+from small_vocabularies import KINDS, small_tokenizer
 
 from dragoman.data.batches.batch import Batch, excerpts
 from dragoman.data.batches.denoising import DenoisingCollator
@@ -21,16 +22,7 @@ from dragoman.data.noise.spans import SENTINEL, place_spans
 from dragoman.data.noise.union import NoiseConfig
 from dragoman.text.symbols import BOS, EOS, PAD, UNK
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.text.tokenizers import TextConfig, train_tokenizers
 
-KINDS: dict[str, dict[str, int]] = {
-    "bpe": {"size": 300},
-    "wordpiece": {"size": 120},
-    "unigram": {"size": 290},
-    "word": {"size": 100},
-    "character": {},
-    "subword_nmt": {"merges": 20},
-}
 LINES = [
     "A dog runs over the green grass. It barks!",
     "Zwei Hunde (aus Köln) schlafen; 12 Katzen auch!",
@@ -58,9 +50,7 @@ def config(**settings: Any) -> BaseNoiseConfig:
 
 @cache
 def tokenizer(kind: str, sentinels: int = 800) -> Tokenizer:
-    tags = ["bt", MASK, *(f"{SENTINEL}{number}" for number in range(sentinels))]
-    text = TextConfig.model_validate({"subword": {"kind": kind, **KINDS[kind]}, "tags": tags})
-    return train_tokenizers(text, LINES, []).source
+    return small_tokenizer(kind, LINES, ["bt", MASK, *(f"{SENTINEL}{number}" for number in range(sentinels))])
 
 
 @cache

@@ -79,6 +79,13 @@ def test_files_are_parallel_and_pictures_have_their_vectors(corpus: Path) -> Non
     assert (again / "train.jsonl").read_bytes() == (corpus / "train.jsonl").read_bytes()
 
 
+def test_a_corpus_without_scenes_is_rejected(tmp_path: Path) -> None:
+    for changes, message in (({"train": -1}, "train must be at least 1"), ({"seed": -1}, "seed must be at least 0")):
+        with pytest.raises(ConfigError, match=message):
+            write_scenes(tmp_path / "scenes", **changes)
+    assert not (tmp_path / "scenes").exists()
+
+
 def test_only_cells_with_shapes_are_covered() -> None:
     random = np.random.default_rng(5)
     for scene in draw_scenes(50, 6, unseen=True):

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.image import imsave
 
+from dragoman.base.errors import ConfigError
 from dragoman.base.files import atomic_folder, atomic_write, check_new_folder
 from dragoman.lecture.scenes import GRID, HELD_OUT, REGION_WIDTH, draw_scenes, paint, region_vectors
 
@@ -37,10 +38,13 @@ def write_scenes(
     (`text.vectors`), a file of captions, and a file with the region that each word of a caption names (null for other
     words). Every scene of `unseen`, which is as large as `test`, contains a combination of colour and shape that does
     not occur in the other parts. The first pictures of test and unseen are written as PNG files. Raises ConfigError if
-    the folder exists and is not empty.
+    the folder exists and is not empty, for fewer than one scene and for a negative seed.
     """
     folder = Path(out)
     check_new_folder(folder)
+    for name, value, least in (("train", train, 1), ("valid", valid, 1), ("test", test, 1), ("seed", seed, 0)):
+        if value < least:
+            raise ConfigError(f"{name} must be at least {least}, not {value}")
     counts = {"train": train, "valid": valid, "test": test, "unseen": test}
     with atomic_folder(folder) as temporary:
         for number, (part, count) in enumerate(counts.items()):

@@ -163,8 +163,3 @@ def region_vectors(picture: Pixels) -> NDArray[np.float64]:
             place = [2 * row / (GRID - 1) - 1, 2 * column / (GRID - 1) - 1]
             vectors.append([*blocks.ravel(), *colour, *place])
     return np.array(vectors)
-
-
-def exact_share(captions: Sequence[str], scenes: Sequence[Scene]) -> float:
-    """Return the share of captions that equal those of the scenes."""
-    return sum(caption == scene.caption for caption, scene in zip(captions, scenes, strict=True)) / len(scenes)

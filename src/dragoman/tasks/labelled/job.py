@@ -16,7 +16,7 @@ from dragoman.base.errors import ConfigError
 from dragoman.base.log import info, quietly, warn
 from dragoman.checkpoint.meta import Meta
 from dragoman.data.batches.epoch import Part
-from dragoman.data.batches.labelled import NO_LABEL, LabelledBatch, collate_labelled
+from dragoman.data.batches.labelled import NO_LABEL, LabelledBatch
 from dragoman.data.batches.plan import BatchPlan, plan_epoch
 from dragoman.data.held_out.check import Finding, check_examples
 from dragoman.inspect.describe import count_operations
@@ -33,6 +33,7 @@ from dragoman.tasks.corpus_job import activation_bytes
 from dragoman.tasks.labelled.card import training_facts, write_card_section
 from dragoman.tasks.labelled.config import LabelledRun
 from dragoman.tasks.labelled.objective import LabelObjective
+from dragoman.tasks.labelled.rows import Row, collate_rows, count_labels
 from dragoman.tasks.labelled.validator import LabelledValidator
 from dragoman.tasks.start import StartedRun
 from dragoman.text.tokenizer import Tokenizer
@@ -47,9 +48,6 @@ NEW_HEAD_RATE = 10.0
 """Default of `train.head_rate` for a new head on a trained body."""
 _MIN_INTERVAL = 50
 """Minimum number of updates between validations of a run that only patience ends."""
-
-Row = tuple[ModelInput, Any]
-"""An input of the model, with its target."""
 
 
 class LabelledJob(Job):
@@ -124,7 +122,7 @@ class LabelledJob(Job):
 
     def count_unknown(self) -> int:
         """Return the number of labels of the held-out examples that are not labels of the model."""
-        return sum(_count_labels(target, NO_LABEL) for _, target in self._valid_rows)
+        return sum(count_labels(target, NO_LABEL) for _, target in self._valid_rows)
 
     # The interface of the training loop:
 
@@ -298,7 +296,7 @@ class LabelledJob(Job):
     @property
     def label_count(self) -> int:
         """Number of labels of all training rows."""
-        return sum(_count_labels(target) for _, target in self._rows)
+        return sum(count_labels(target) for _, target in self._rows)
 
     def plan(self, epoch: int) -> BatchPlan:
         """Plan the batches of an epoch. Each batch contains rows of similar length."""
@@ -371,29 +369,6 @@ def validation_interval(updates: int, limited: bool) -> int:
     limited. If not, patience ends the run, which needs enough updates to observe an improvement.
     """
     return min(VALIDATE_EVERY, updates if limited else max(updates, _MIN_INTERVAL))
-
-
-def collate_rows(rows: Sequence[Row], numbers: Sequence[int]) -> LabelledBatch:
-    """Return a batch of the rows with these numbers."""
-    chosen = [rows[number] for number in numbers]
-    labels = [_token_labels(each, target) if isinstance(target, list) else target for each, target in chosen]
-    counts = [_count_labels(target) - _count_labels(target, NO_LABEL) for _, target in chosen]
-    cut = [(each.first > 0, each.continued) for each, _ in chosen]
-    return collate_labelled([each.ids for each, _ in chosen], labels, counts, numbers, cut)
-
-
-def _count_labels(target: Any, label: int | None = None) -> int:
-    """Return the number of labels of a row, or of those that equal `label`."""
-    labels = target if isinstance(target, list | np.ndarray) else [target]
-    return len(labels) if label is None else int(np.count_nonzero(np.equal(labels, label)))
-
-
-def _token_labels(each: ModelInput, target: Sequence[int]) -> list[int]:
-    """Return the label of each token: `target` at the places of the input, NO_LABEL elsewhere."""
-    labels = [NO_LABEL] * len(each.ids)
-    for place, label in zip(each.places, target, strict=True):
-        labels[place] = label
-    return labels
 
 
 def _fingerprint(examples: Sequence[Any]) -> str:

@@ -21,7 +21,7 @@ from dragoman.prediction.heads.regression import label_value
 from dragoman.prediction.heads.report import choose_threshold
 from dragoman.prediction.heads.tagging import feature_symbol
 from dragoman.tasks.labelled.config import AnsweringRun, ClassificationRun, RegressionRun, TaggingRun
-from dragoman.tasks.labelled.job import LabelledJob, Row
+from dragoman.tasks.labelled.job import LabelledJob
 from dragoman.tasks.labelled.objective import (
     ClassObjectiveConfig,
     LabelObjective,
@@ -31,6 +31,7 @@ from dragoman.tasks.labelled.objective import (
     span_loss,
     squared_error,
 )
+from dragoman.tasks.labelled.rows import Row
 from dragoman.training.validation import Measure, Validation
 
 

@@ -19,8 +19,9 @@ from dragoman.native.chart import best_spans, span_indices
 from dragoman.prediction.heads.parsing import span_labels
 from dragoman.prediction.heads.trees import score_spans
 from dragoman.tasks.labelled.config import ParsingRun
-from dragoman.tasks.labelled.job import LabelledJob, Row
+from dragoman.tasks.labelled.job import LabelledJob
 from dragoman.tasks.labelled.objective import HeadLoss, LabelObjective
+from dragoman.tasks.labelled.rows import Row
 from dragoman.text.symbols import BOS, PAD
 from dragoman.text.trees.tree import Tree
 
