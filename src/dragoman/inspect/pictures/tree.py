@@ -6,7 +6,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from dragoman.base.files import atomic_write
-from dragoman.inspect.figures.style import BLUE, DEFAULT_FONT, INK, QUIET
+from dragoman.inspect.figures.style import BLUE, DEFAULT_FONT, GREYS, INK, QUIET
 from dragoman.inspect.pictures.figure import text_width
 from dragoman.text.trees.tree import Tree
 
@@ -16,7 +16,7 @@ _LEVEL, _MARGIN = 40, 16
 """Distance of the rows of a tree, and margin around it, in pixels."""
 _PIXELS = 72
 """Pixels per inch of a text whose size in points is `_SIZE`."""
-_LINE = "#9aa5b1"
+_LINE = GREYS[1]
 """Colour of the lines."""
 
 
