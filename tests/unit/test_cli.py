@@ -66,7 +66,11 @@ FROZEN = {
     "--word --to --tags --device --threads --quiet -q",
     "inspect heads": "model text --off --target --json --pair --word --mask --task --to --tags --device --threads "
     "--quiet -q",
-    "inspect next": "model text --prefix --count --off --json --to --tags --device --threads --quiet -q",
+    "inspect lens": "model text --target --count --off --out -o --json --to --tags --device --threads --quiet -q",
+    "inspect relevance": "model text --target --out -o --json --to --tags --device --threads --quiet -q",
+    "inspect rollout": "model text --target --out -o --json --pair --word --mask --task --to --tags --device --threads "
+    "--quiet -q",
+    "inspect next": "model text --prefix --count --off --out -o --json --to --tags --device --threads --quiet -q",
     "scenes": "--out -o --train --valid --test --seed --quiet -q",
     "positions": "overrides --out -o --width --heads --length --layers --threads --quiet -q",
     "settings": "path --task --markdown",

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from dragoman.analysis.subject import (
     Loaded,
@@ -22,7 +23,8 @@ from dragoman.decode.prompts import Prompts
 from dragoman.decode.rules.length_penalty import NoPenalty
 from dragoman.decode.search import Hypothesis, SearchConfig, search
 from dragoman.generation.language_model import LanguageModel
-from dragoman.inspect.attention import END
+from dragoman.inspect.attention import END, START
+from dragoman.inspect.figures.bars import Bars
 from dragoman.text.symbols import BOS, EOS, PAD, UNK
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.translation.engine import Prefix
@@ -69,6 +71,18 @@ class NextTokens:
             "actual_probability": self.actual_probability,
         }
 
+    def figure(self) -> Bars:
+        """Return the probabilities as bars. The token that follows is emphasised, if it is among them."""
+        return Bars(
+            title=f"Next token after {' '.join(self.prefix) or START}",
+            caption="The most probable tokens after the prefix, and the probability of all others together.",
+            slide="deck 004, decoding",
+            labels=self.tokens,
+            values=tuple(self.probabilities.tolist()),
+            rest=self.rest,
+            marked=tuple(number for number, token in enumerate(self.tokens) if token == self.actual),
+        )
+
 
 def next_tokens(
     loaded: Loaded,
@@ -98,7 +112,7 @@ def next_tokens_at_each_position(
     The output is the translation (by default the model's own), or the text itself for a language model. The errors are
     those of `next_tokens`.
     """
-    _target_tokenizer(loaded)
+    target_tokenizer(loaded)
     return tuple(_distributions(loaded, subject_of(loaded, text, settings), count))
 
 
@@ -127,7 +141,7 @@ def continue_prefix(
     return loaded.codec.decode(hypotheses[0])
 
 
-def _target_tokenizer(loaded: Loaded) -> Tokenizer:
+def target_tokenizer(loaded: Loaded) -> Tokenizer:
     """Return the tokenizer of the output. Raises ConfigError for a model without a decoder."""
     if isinstance(loaded, Translator):
         return loaded.tokenizers.target
@@ -144,7 +158,7 @@ def _prefix_ids(loaded: Loaded, text: str, prefix: str | Sequence[int]) -> tuple
 
     A language model reads the text before the prefix.
     """
-    tokenizer = _target_tokenizer(loaded)
+    tokenizer = target_tokenizer(loaded)
     if isinstance(prefix, str):
         is_text = isinstance(loaded, LanguageModel)
         return tuple(tokenizer.encode(text + prefix if is_text else prefix.rstrip())), False
@@ -176,11 +190,19 @@ def _request(translator: Translator, settings: SubjectSettings | None) -> Reques
 
 def _distributions(loaded: Loaded, subject: Subject, count: int) -> list[NextTokens]:
     """Return the most probable tokens after each prefix of the target, the empty one first."""
+    with torch.inference_mode():
+        logits = subject.model(*subject.arguments).logits()[0]  # (T + 1, V)
+    return most_probable(logits, subject, target_tokenizer(loaded), count)
+
+
+def most_probable(logits: Tensor, subject: Subject, tokenizer: Tokenizer, count: int) -> list[NextTokens]:
+    """Return the most probable tokens for logits (T + 1, V) at all positions of the target of a subject.
+
+    Raises ConfigError for a count below 1.
+    """
     if count < 1:
         raise ConfigError(f"the number of tokens to list must be at least 1, not {count}")
-    tokenizer = _target_tokenizer(loaded)
-    with torch.inference_mode():
-        probabilities = subject.model(*subject.arguments).logits()[0].double().softmax(-1)  # (T + 1, V)
+    probabilities = logits.double().softmax(-1)
     best, ids = probabilities.topk(min(count, probabilities.size(1)))
     rests = probabilities.scatter(1, ids, 0.0).sum(1).tolist()
     entropies = torch.special.entr(probabilities).sum(1).tolist()

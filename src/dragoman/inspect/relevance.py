@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import isnan
+from threading import get_ident
 from typing import Any, Literal
 
 import numpy as np
@@ -87,28 +88,56 @@ def gradient_times_input(
 ) -> tuple[float, NDArray[np.float64]]:
     """Return an output of a model, and gradient × input (N, S) of each token that it embeds.
 
-    inputs: the arguments of the model. N is the number of rows that it embeds, usually one. output: selects a scalar of
-    the value that the model returns. The model is in evaluation mode. Vectors of positions and segments are not part of
-    the tokens' vectors.
+    inputs: the arguments of the model, which embeds tokens once. N is the number of rows that it embeds, usually one.
+    output: selects a scalar of the value that the model returns. See `gradients_times_inputs`.
+    """
+    values, (products,) = gradients_times_inputs(model, inputs, lambda found: output(found).reshape(1))
+    return float(values[0]), products[0]
+
+
+def gradients_times_inputs(
+    model: nn.Module, inputs: Sequence[Tensor], outputs: Callable[[Any], Tensor]
+) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
+    """Return M outputs of a model (M,), and gradient × input (M, N, S) of the tokens of each call of an embedding.
+
+    inputs: the arguments of the model. outputs: selects M numbers of the value that the model returns. N is the number
+    of rows. The model is in evaluation mode, and embeds the source before the target. Vectors of positions and segments
+    are not part of the tokens' vectors. Computations in other threads are not affected.
     """
     modules = [each.shared if isinstance(each, SharedEmbedding) else each for each in model.modules()]
-    (embedding,) = [module for module in modules if isinstance(module, Embedding)]
+    tables = dict.fromkeys(module.tokens for module in modules if isinstance(module, Embedding))
     recorded: list[Tensor] = []
+    thread = get_ident()
 
     def replace(module: nn.Module, arguments: Any, vectors: Tensor) -> Tensor:
+        if get_ident() != thread:
+            return vectors
         recorded.append(vectors.detach().requires_grad_())
         return recorded[-1]
 
-    handle = embedding.tokens.register_forward_hook(replace)
+    handles = [table.register_forward_hook(replace) for table in tables]
     try:
         # the fused kernels of recurrent layers have no gradients in evaluation mode
         with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):
-            value = output(model(*inputs))
-            (gradient,) = torch.autograd.grad(value, recorded)
+            values = outputs(model(*inputs))
+            gradients = [
+                torch.autograd.grad(value, recorded, retain_graph=True, allow_unused=True) for value in values.unbind()
+            ]
     finally:
-        handle.remove()
-    products = (gradient.double() * recorded[0].detach().double()).sum(-1)
-    return float(value.detach()), products.cpu().numpy()
+        for handle in handles:
+            handle.remove()
+    products = [
+        torch.stack(
+            [
+                torch.zeros(vectors.shape[:-1], dtype=torch.float64)
+                if row[number] is None
+                else (row[number].double() * vectors.detach().double()).sum(-1).cpu()
+                for row in gradients
+            ]
+        ).numpy()
+        for number, vectors in enumerate(recorded)
+    ]
+    return values.detach().double().cpu().numpy(), products
 
 
 def words_of_tokens(

@@ -3,7 +3,7 @@
 import typer
 
 from dragoman.cli import inspect
-from dragoman.cli.inspection import heads, next_tokens
+from dragoman.cli.inspection import heads, lens, next_tokens, relevance, rollout
 from dragoman.cli.inspection.default_command import DefaultCommandGroup
 
 app = typer.Typer(
@@ -14,3 +14,6 @@ app = typer.Typer(
 app.command("attention")(inspect.inspect)
 app.command("heads")(heads.heads)
 app.command("next")(next_tokens.next_tokens)
+app.command("lens")(lens.lens)
+app.command("relevance")(relevance.relevance)
+app.command("rollout")(rollout.rollout)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dragoman.cli.groups import grouped
-from dragoman.cli.inspection.options import AnalysedText, Json, ModelOptions, Off
+from dragoman.cli.inspection.options import AnalysedText, Json, ModelOptions, Off, Out, write_figures
 from dragoman.cli.options import Model
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ def next_tokens(
     ] = "",
     count: Annotated[int, typer.Option("--count", min=1, help="Number of tokens to list.")] = 10,
     off: Off = None,
+    out: Out = None,
     as_json: Json = False,
 ) -> None:
     """List the most probable tokens after a prefix, and the best output that begins with it.
@@ -34,16 +35,17 @@ def next_tokens(
     from dragoman.analysis.next_tokens import continue_prefix, next_tokens
     from dragoman.analysis.subject import visible_model
 
-    loaded, settings = options.load(model), options.settings()
+    loaded, settings = options.load(model, out=out), options.settings()
     with heads_off(visible_model(loaded), off or ()):
         found = next_tokens(loaded, text, prefix, settings, count)
         output = continue_prefix(loaded, text, prefix, settings)
     if as_json:
         result = {"text": output.text, "log_probability": output.log_probability, "score": output.score}
         print(json.dumps({**found.as_json(), "output": result}, ensure_ascii=False))
-        return
-    print(_table(found))
-    print(f"{output.text}  (log-probability {output.log_probability:.4f})")
+    else:
+        print(_table(found))
+        print(f"{output.text}  (log-probability {output.log_probability:.4f})")
+    write_figures(out, {"next": found.figure()})
 
 
 def _table(found: "NextTokens") -> str:

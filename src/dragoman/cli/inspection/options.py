@@ -9,7 +9,13 @@ import typer
 from dragoman.cli.options import Device, Quiet, Tags, TaskName, Threads, To, split_tags
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
     from dragoman.analysis.subject import Loaded, SubjectSettings
+    from dragoman.inspect.figures.figure import Figure
     from dragoman.prediction.predictor import Text
 
 AnalysedText = Annotated[
@@ -29,6 +35,10 @@ Off = Annotated[
         metavar="KIND:LAYER:HEAD",
         help="Head to switch off, such as decoder.cross_attention:4:3; repeatable.",
     ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", help="Folder to write the figures to, as SVG, PNG, JSON and CSV; it must not exist."),
 ]
 
 
@@ -62,15 +72,18 @@ class ModelOptions:
     threads: Threads = None
     quiet: Quiet = False
 
-    def load(self, folder: Path, labels: LabelOptions | None = None) -> "Loaded":
-        """Load a model with the engine whose computation is visible.
+    def load(self, folder: Path, labels: LabelOptions | None = None, out: Path | None = None) -> "Loaded":
+        """Load a model with the engine whose computation is visible. out: the folder of the figures.
 
-        Raises ModelError for a folder that is not a model folder, and for a kind of model that cannot be inspected.
+        Raises ConfigError if `out` is not empty, ModelError for a folder that is not a model folder, and for a kind of model that cannot be inspected.
         """
         from dragoman.analysis.loading import load_model
         from dragoman.base.errors import reject_options
+        from dragoman.base.files import check_new_folder
         from dragoman.base.machine.device import use_threads
 
+        if out is not None:
+            check_new_folder(out)
         use_threads(self.threads)
         loaded = load_model(folder, self.device, task=None if labels is None else labels.task)
         if labels is not None and not hasattr(loaded, "predict"):
@@ -83,3 +96,28 @@ class ModelOptions:
 
         word, mask = (None, None) if labels is None else (labels.word, labels.mask)
         return SubjectSettings(target, self.to, tuple(split_tags(self.tags)), word, mask)
+
+
+def largest(
+    rows: "Sequence[str]", columns: "Sequence[str]", values: "NDArray[np.float64]", form: str, count: int = 5
+) -> str:
+    """Return one line per row of values (T, S), with the columns of the largest magnitudes. form: of the numbers."""
+    width = max(map(len, rows))
+    lines = []
+    for row, numbers in zip(rows, values.tolist(), strict=True):
+        best = sorted(range(len(columns)), key=lambda column: -abs(numbers[column]))[:count]
+        lines.append(f"{row:<{width}}  " + "  ".join(f"{columns[each]} {numbers[each]:{form}}" for each in best))
+    return "\n".join(lines)
+
+
+def write_figures(out: Path | None, figures: "Mapping[str, Figure]") -> None:
+    """Write figures by name into a new folder, if there is one."""
+    from dragoman.base.files import atomic_folder
+    from dragoman.base.log import info
+
+    if out is None:
+        return
+    with atomic_folder(out) as staged:
+        for name, figure in figures.items():
+            figure.save(staged, name)
+    info(f"wrote {', '.join(figures)} to {out}, as SVG, PNG, JSON and CSV")

@@ -219,5 +219,8 @@ class ByteNetDecoder(LayeredDecoder):
         if state.memory.states is not None:
             states = states + state.memory.aligned_states(step.causal, len(tokens))
         states, attention, after = self.run_layers(states, state, step)
-        hidden = self.output(functional.relu(self.norm(states, step.mask)))
-        return ProjectedOutput(hidden, self.projection, attention), after
+        return ProjectedOutput(self.output_states(states, step.mask), self.projection, attention), after
+
+    def output_states(self, states: Tensor, mask: Tensor | None = None) -> Tensor:
+        """See `LayeredDecoder.output_states`."""
+        return self.output(functional.relu(self.norm(states, mask)))  # type: ignore[no-any-return]

@@ -173,4 +173,8 @@ class ConvolutionalDecoder(LayeredDecoder):
         """See `Decoder.step`."""
         step = self.read(tokens, state)
         states, attention, after = self.run_layers(step.embedded, state, step)
-        return ProjectedOutput(self.dropout(states), self.projection, attention), after
+        return ProjectedOutput(self.output_states(states), self.projection, attention), after
+
+    def output_states(self, states: Tensor, mask: Tensor | None = None) -> Tensor:
+        """See `LayeredDecoder.output_states`."""
+        return self.dropout(states)  # type: ignore[no-any-return]

@@ -1,7 +1,8 @@
 """The base class of decoders whose layers attend to the source."""
 
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,9 +10,25 @@ from torch import Tensor, nn
 
 from dragoman.models.interface import Memory, State, TensorTree
 from dragoman.nn.attention.recording import mean_over_heads, recording
-from dragoman.nn.embedding import Embedding
+from dragoman.nn.embedding import Embedding, Projection
 from dragoman.nn.mask import CausalSpan, Mask
 from dragoman.text.symbols import PAD
+
+_layer_states: ContextVar[list[list[Tensor]] | None] = ContextVar("recorded states of layers", default=None)
+
+
+@contextmanager
+def recording_layers() -> Iterator[list[list[Tensor]]]:
+    """Record the states (R, T, d) of all layered decoders within this context.
+
+    There is one list per step: the input of the first layer, and the output of each layer.
+    """
+    recorded: list[list[Tensor]] = []
+    token = _layer_states.set(recorded)
+    try:
+        yield recorded
+    finally:
+        _layer_states.reset(token)
 
 
 @dataclass(frozen=True)
@@ -48,12 +65,14 @@ class Step:
 class LayeredDecoder(nn.Module):
     """The base class of decoders with layers. It creates the state and runs the layers.
 
-    Subclasses implement `step`. A layer is called with states (R, T, d), its cache, its projected source and the
-    `Step`, and returns the new states and its new cache. Its attribute `cross_attention` is an `Attention` or None.
+    Subclasses implement `step` and `output_states`. A layer is called with states (R, T, d), its cache, its projected
+    source and the `Step`, and returns the new states and its new cache. Its attribute `cross_attention` is an
+    `Attention` or None.
     """
 
     embedding: Embedding
     layers: nn.ModuleList
+    projection: Projection
 
     def start(
         self,
@@ -95,6 +114,13 @@ class LayeredDecoder(nn.Module):
         """Return the states that each layer projects."""
         return memory.states
 
+    def output_states(self, states: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Return the states (R, T, d) that are projected to logits, for the output of the last layer.
+
+        mask: (R, T) bool, False at padding.
+        """
+        raise NotImplementedError
+
     def read(self, tokens: Tensor, state: State) -> Step:
         """Embed the next tokens (R, T), which follow the tokens processed so far."""
         causal = CausalSpan(state.position, tokens.size(1), tokens.device, state.left_padding, state.capacity)
@@ -105,9 +131,13 @@ class LayeredDecoder(nn.Module):
     def run_layers(self, states: Tensor, state: State, step: Step) -> tuple[Tensor, Tensor | None, State]:
         """Apply all layers to states (R, T, d); returns the states, `Output.attention` and the new decoder state."""
         cache: list[TensorTree] = []
+        if (steps := _layer_states.get()) is not None:
+            steps.append([states])
         with recording() if state.attention else nullcontext() as weights:
             for layer, memory, past in zip(self.layers, state.memory.layers, state.cache, strict=True):
                 states, past = layer(states, past, memory, step)
                 cache.append(past)
+                if steps is not None:
+                    steps[-1].append(states)
         attention = None if weights is None else mean_over_heads(weights, layer.cross_attention, len(states))  # type: ignore[arg-type]
         return states, attention, state.after(step.causal.new, cache)

@@ -230,6 +230,6 @@ class TransformerDecoder(LayeredDecoder):
         return ProjectedOutput(self.output_states(states, step.mask), self.projection, attention), after
 
     def output_states(self, states: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Return the states (R, T, d) that are projected to logits. mask: (R, T) bool, False at padding."""
+        """See `LayeredDecoder.output_states`."""
         states = self.norm(states, mask)
         return states if self.output_scale == 1.0 else states * self.output_scale

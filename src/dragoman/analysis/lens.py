@@ -1,0 +1,96 @@
+"""`decoder_lens`: what a decoder would predict after each of its layers."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from dragoman.analysis.next_tokens import NextTokens, most_probable, target_tokenizer
+from dragoman.analysis.subject import Loaded, SubjectSettings, subject_of
+from dragoman.base.errors import ConfigError
+from dragoman.inspect.figures.heat_maps import HeatMap, HeatMaps
+from dragoman.models.families.family import ProjectedOutput
+from dragoman.models.families.layered import LayeredDecoder, recording_layers
+
+DEFAULT_COUNT = 5
+"""Number of tokens that are listed by default."""
+
+
+@dataclass(frozen=True)
+class LayerPrediction:
+    """What the decoder would predict after a layer.
+
+    layer: its number, from 1; 0 for the input of the first layer, which are the embeddings. positions: the most
+    probable tokens at each position of the output and at its end.
+    """
+
+    layer: int
+    positions: tuple[NextTokens, ...]
+
+    @property
+    def name(self) -> str:
+        """The name of the layer."""
+        return f"layer {self.layer}" if self.layer else "embeddings"
+
+
+@dataclass(frozen=True)
+class DecoderLens:
+    """The predictions after each layer. The last layer is that of the model. target: the analysed output."""
+
+    target: str
+    layers: tuple[LayerPrediction, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the values as JSON types."""
+        layers = [
+            {"layer": each.layer, "positions": [position.as_json() for position in each.positions]}
+            for each in self.layers
+        ]
+        return {"target": self.target, "layers": layers}
+
+    def figure(self) -> HeatMaps:
+        """Return the probabilities of the tokens of the output after each layer, the last layer at the top."""
+        layers = self.layers[::-1]
+        values = [[position.actual_probability or 0.0 for position in layer.positions] for layer in layers]
+        return HeatMaps(
+            title="Probability of the output after each layer",
+            caption="Each column is a token of the output, and each row the probability that the decoder would give it "
+            "if it ended after this layer.",
+            slide="deck 001, residual connections",
+            limits="Only the last layer was trained to be projected to the vocabulary.",
+            rows=tuple(layer.name for layer in layers),
+            columns=tuple(position.actual or "" for position in layers[0].positions),
+            grid=((HeatMap("", np.array(values)),),),
+            unit="probability",
+            full_scale=True,
+        )
+
+
+def decoder_lens(
+    loaded: Loaded, text: str, settings: SubjectSettings | None = None, count: int = DEFAULT_COUNT
+) -> DecoderLens:
+    """Return what a decoder would predict after each layer: the final norm and projection of the states of the layer.
+
+    Source: nostalgebraist 2020, "interpreting GPT: the logit lens". The output is that of `subject_of`. count: number
+    of tokens per position. Raises the errors of `subject_of`, and ConfigError for a model without a decoder, and for a
+    decoder whose layers do not pass on states of the same kind: a recurrent decoder, an ensemble or an n-gram model.
+    """
+    tokenizer = target_tokenizer(loaded)
+    subject = subject_of(loaded, text, settings)
+    decoder = getattr(subject.model, "decoder", None)
+    if not isinstance(decoder, LayeredDecoder):
+        raise ConfigError(
+            f"a {type(decoder).__name__} has no prediction after each layer, because no layer passes the state that is "
+            "projected on to the next: use a Transformer, a convolutional decoder or ByteNet"
+        )
+    with torch.inference_mode(), recording_layers() as steps:
+        subject.model(*subject.arguments)
+        (states,) = steps
+        outputs = [ProjectedOutput(decoder.output_states(each), decoder.projection) for each in states]
+        logits = [each.logits()[0] for each in outputs]
+    layers = [
+        LayerPrediction(number, tuple(most_probable(each, subject, tokenizer, count)))
+        for number, each in enumerate(logits)
+    ]
+    return DecoderLens(subject.target, tuple(layers))
