@@ -18,8 +18,13 @@ if TYPE_CHECKING:
     from dragoman.alignment.shortlists.add_shortlist import shortlist
     from dragoman.alignment.word_aligner import WordAligner
     from dragoman.analysis.ablation import ablate_heads
+    from dragoman.analysis.alignments import compare_alignments
+    from dragoman.analysis.checkpoints import follow_checkpoints
     from dragoman.analysis.importance import head_importance
+    from dragoman.analysis.lens import decoder_lens
     from dragoman.analysis.next_tokens import continue_prefix, next_tokens
+    from dragoman.analysis.relevance import token_relevance
+    from dragoman.analysis.rollout import attention_rollout
     from dragoman.augmentation.backtranslate import backtranslate
     from dragoman.augmentation.distill import distill
     from dragoman.base.errors import DragomanError
@@ -71,11 +76,14 @@ __all__ = [
     "__version__",
     "ablate_heads",
     "align",
+    "attention_rollout",
     "average",
     "backtranslate",
     "check_data",
+    "compare_alignments",
     "compare_data",
     "continue_prefix",
+    "decoder_lens",
     "describe",
     "distill",
     "draw_positions",
@@ -86,6 +94,7 @@ __all__ = [
     "evaluate_outputs",
     "evaluate_pairs",
     "export",
+    "follow_checkpoints",
     "head_importance",
     "import_model",
     "lexicon",
@@ -99,6 +108,7 @@ __all__ = [
     "serve",
     "settings",
     "shortlist",
+    "token_relevance",
     "train",
     "translate_document",
     "translate_file",
@@ -120,11 +130,14 @@ _MODULES = {
     "WordAligner": "alignment.word_aligner",
     "ablate_heads": "analysis.ablation",
     "align": "alignment.align",
+    "attention_rollout": "analysis.rollout",
     "average": "checkpoint.average",
     "backtranslate": "augmentation.backtranslate",
     "check_data": "tasks.check",
+    "compare_alignments": "analysis.alignments",
     "compare_data": "tasks.compare",
     "continue_prefix": "analysis.next_tokens",
+    "decoder_lens": "analysis.lens",
     "describe": "tasks.description",
     "distill": "augmentation.distill",
     "draw_positions": "lecture.draw_positions",
@@ -135,6 +148,7 @@ _MODULES = {
     "evaluate_outputs": "evaluation.text_to_text",
     "evaluate_pairs": "evaluation.minimal_pairs",
     "export": "exchange.formats",
+    "follow_checkpoints": "analysis.checkpoints",
     "head_importance": "analysis.importance",
     "import_model": "exchange.formats",
     "lexicon": "alignment.dictionary",
@@ -148,6 +162,7 @@ _MODULES = {
     "serve": "serving.server",
     "settings": "tasks.train",
     "shortlist": "alignment.shortlists.add_shortlist",
+    "token_relevance": "analysis.relevance",
     "train": "tasks.train",
     "translate_document": "documents.document",
     "translate_file": "translation.files.translate_file",

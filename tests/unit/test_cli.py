@@ -66,6 +66,10 @@ FROZEN = {
     "--word --to --tags --device --threads --quiet -q",
     "inspect heads": "model text --off --target --json --pair --word --mask --task --to --tags --device --threads "
     "--quiet -q",
+    "inspect alignment": "model text --target --gold --aligner --out -o --json --to --tags --device --threads "
+    "--quiet -q",
+    "inspect checkpoints": "run text --target --head --out -o --json --pair --word --mask --task --to --tags --device "
+    "--threads --quiet -q",
     "inspect lens": "model text --target --count --off --out -o --json --to --tags --device --threads --quiet -q",
     "inspect relevance": "model text --target --out -o --json --to --tags --device --threads --quiet -q",
     "inspect rollout": "model text --target --out -o --json --pair --word --mask --task --to --tags --device --threads "

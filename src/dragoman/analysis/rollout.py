@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.analysis.subject import Loaded, SubjectSettings, subject_of, visible_predictor
+from dragoman.analysis.attention import attention_of
+from dragoman.analysis.subject import Loaded, SubjectSettings, subject_of
 from dragoman.base.errors import ConfigError
-from dragoman.inspect.attention import END, START, AttentionMap, record_weights
+from dragoman.inspect.attention import AttentionMap
 from dragoman.inspect.figures.heat_maps import HeatMap, HeatMaps
-from dragoman.prediction.predictor import Predictor, Text
-from dragoman.translation.translator import Translator
+from dragoman.prediction.predictor import Text
 
 _ROUNDING = 1e-3
 """Maximum rounding error of the sum of a row of weights."""
@@ -72,7 +72,8 @@ def attention_rollout(loaded: Loaded, text: Text, settings: SubjectSettings | No
     Raises ConfigError if neither side has self-attention with weights in its layers, or if the weights are not a
     distribution, as those of linear attention with rotary positions; and the errors of `subject_of`.
     """
-    maps = _maps(loaded, text, settings)
+    settings = settings or SubjectSettings()
+    maps = attention_of(loaded, text, subject_of(loaded, text, settings), settings)
     of_kind = {kind: [each for each in maps if each.kind == kind] for kind in dict.fromkeys(each.kind for each in maps)}
     found = []
     encoder = of_kind.get("encoder.self_attention", [])
@@ -89,21 +90,6 @@ def attention_rollout(loaded: Loaded, text: Text, settings: SubjectSettings | No
             "rollout multiplies the weights of self-attention, which the layers of this model do not have"
         )
     return found
-
-
-def _maps(loaded: Loaded, text: Text, settings: SubjectSettings | None) -> list[AttentionMap]:
-    """Return the attention weights for a text."""
-    settings = settings or SubjectSettings()
-    subject = subject_of(loaded, text, settings)
-    if isinstance(loaded, Predictor):
-        return list(visible_predictor(loaded).inspect(text, word=settings.word, mask=settings.mask).maps)
-    source = (*loaded.tokenizers.source.pieces(subject.source_ids), END) if isinstance(loaded, Translator) else ()
-    maps = []
-    for name, weights in record_weights(subject.model, *subject.arguments).items():
-        is_encoder = name.startswith("encoder.")
-        keys = source if is_encoder or name.endswith("cross_attention") else (START, *subject.terms[:-1])
-        maps.append(AttentionMap(name, weights, source if is_encoder else subject.terms, keys))
-    return maps
 
 
 def _encoder_layers(maps: Sequence[AttentionMap]) -> list[Matrix]:

@@ -3,7 +3,7 @@
 import typer
 
 from dragoman.cli import inspect
-from dragoman.cli.inspection import heads, lens, next_tokens, relevance, rollout
+from dragoman.cli.inspection import alignment, checkpoints, heads, lens, next_tokens, relevance, rollout
 from dragoman.cli.inspection.default_command import DefaultCommandGroup
 
 app = typer.Typer(
@@ -17,3 +17,5 @@ app.command("next")(next_tokens.next_tokens)
 app.command("lens")(lens.lens)
 app.command("relevance")(relevance.relevance)
 app.command("rollout")(rollout.rollout)
+app.command("alignment")(alignment.alignment)
+app.command("checkpoints")(checkpoints.checkpoints)

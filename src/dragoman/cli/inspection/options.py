@@ -75,7 +75,7 @@ class ModelOptions:
     def load(self, folder: Path, labels: LabelOptions | None = None, out: Path | None = None) -> "Loaded":
         """Load a model with the engine whose computation is visible. out: the folder of the figures.
 
-        Raises ConfigError if `out` is not empty, ModelError for a folder that is not a model folder, and for a kind of model that cannot be inspected.
+        Raises ConfigError if `out` exists and is not empty, and the errors of `load_model`.
         """
         from dragoman.analysis.loading import load_model
         from dragoman.base.errors import reject_options

@@ -1,0 +1,197 @@
+"""`compare_alignments`: the words that a model links by attention and by gradients, beside aligners and annotations."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.alignment.links.link_files import LinkFile
+from dragoman.alignment.links.links import Alignment, format_pharaoh, sorted_alignment
+from dragoman.analysis.relevance import token_relevance
+from dragoman.analysis.subject import SubjectSettings, best_translation, visible_engine
+from dragoman.base.errors import ConfigError, DataError
+from dragoman.inspect.attention import AttentionChoice, cross_attention_layers
+from dragoman.inspect.figures.alignments import Alignments, alignment_figure
+from dragoman.lecture.grammar.alignments import align_english_german
+from dragoman.lecture.grammar.corpus import generate
+from dragoman.metrics.alignment_error_rate import GoldLinks
+from dragoman.models.ensemble import Ensemble
+from dragoman.text.words import word_indices
+from dragoman.translation.alignment import Aligner, AttentionAligner
+from dragoman.translation.translator import Translator
+
+ATTENTION, GRADIENT, STORED = "attention", "gradient", "word aligner"
+
+WordMatrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class AlignmentComparison:
+    """Several alignments of a sentence with its translation.
+
+    source, target: the words, which are separated by whitespace. links: by the name of the aligner: `attention` and
+    `gradient` of the model, and `word aligner` for that in the model folder. weights: (target words, source words), the
+    values behind the links of `attention` and `gradient`: the attention, and the magnitude of gradient × input, of the
+    pieces of both words. gold: annotated links, or None. absent: aligners that the model does not have, with reasons.
+    """
+
+    source: tuple[str, ...]
+    target: tuple[str, ...]
+    links: Mapping[str, Alignment]
+    weights: Mapping[str, WordMatrix] = field(default_factory=dict)
+    gold: GoldLinks | None = None
+    absent: tuple[str, ...] = ()
+
+    @property
+    def error_rates(self) -> dict[str, float]:
+        """The alignment error rate of each aligner in percent; empty without annotated links."""
+        return self.figure().error_rates
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the values as JSON types."""
+        gold = None
+        if self.gold is not None:
+            gold = {"sure": sorted(map(list, self.gold.sure)), "possible": sorted(map(list, self.gold.possible))}
+        return {
+            "source": list(self.source),
+            "target": list(self.target),
+            "links": {name: [list(each) for each in links] for name, links in self.links.items()},
+            "pharaoh": {name: format_pharaoh(links) for name, links in self.links.items()},
+            "error_rates": self.error_rates,
+            "gold": gold,
+            "absent": list(self.absent),
+        }
+
+    def figure(self) -> Alignments:
+        """Return the links of all aligners over each other, with the annotated links."""
+        return alignment_figure(self.source, self.target, self.links, self.gold)
+
+
+def compare_alignments(
+    translator: Translator,
+    source: str,
+    settings: SubjectSettings | None = None,
+    gold: GoldLinks | str | None = None,
+    aligners: Mapping[str, Aligner] | None = None,
+    attention: AttentionChoice | None = None,
+) -> AlignmentComparison:
+    """Return the links of a sentence with its translation (by default the model's own) by several aligners.
+
+    The model links each target word to the source word with the largest attention (`AttentionAligner`), and to that
+    with the largest sum of the magnitudes of gradient × input. gold: annotated links, also in the Pharaoh format with
+    words numbered from 0, such as `0-0 1?2`. aligners: further aligners by name. attention: as in
+    `Translator.aligner_of`. Raises ConfigError for a model whose sources are vectors, an ensemble and a name that is in
+    use; DataError for annotated links of words that do not exist; and the errors of `subject_of`.
+    """
+    settings = settings or SubjectSettings()
+    engine = visible_engine(translator)
+    if translator.tokenizers.reads_vectors:
+        raise ConfigError("cannot align words: the sources of this model are vectors, which have no words")
+    if isinstance(engine.model, Ensemble):
+        raise ConfigError("an ensemble has no alignment of its own: analyse one of its models")
+    request = translator.request(to=settings.to, tags=settings.tags)
+    target = settings.target
+    if not isinstance(target, str):
+        target = (
+            best_translation(translator, source, request).text
+            if target is None
+            else translator.tokenizers.target.decode(target)
+        )
+    given = SubjectSettings(target, settings.to, settings.tags)
+    words = tuple(source.split()), tuple(target.split())
+    links: dict[str, Alignment] = {}
+    absent = []
+    weights = {GRADIENT: _gradient_weights(translator, source, target, given)}
+    if cross_attention_layers(engine.model):
+        choice = attention or translator.supervised_attention or AttentionChoice()
+        aligner = AttentionAligner(engine, translator.tokenizers, request.tags, choice)
+        (links[ATTENTION],) = aligner.align([source], [target], 1)
+        weights[ATTENTION] = _attention_weights(translator, source, target, request.tags, choice)
+    else:
+        absent.append(f"{ATTENTION}: this model's decoder has no attention weights over source tokens")
+    links[GRADIENT] = _largest(weights[GRADIENT])
+    stored = {STORED: translator.aligner} if translator.aligner is not None else {}
+    for name, other in {**stored, **(aligners or {})}.items():
+        if name in links:
+            raise ConfigError(f"two aligners are called {name}: choose another name")
+        (links[name],) = other.align([source], [target], 1)
+    expected = gold_links(gold) if isinstance(gold, str) else gold
+    for i, j in () if expected is None else expected.possible:
+        if i >= len(words[0]) or j >= len(words[1]):
+            raise DataError(
+                f"the annotated link {i}-{j} is outside of the sentence pair, which has {len(words[0])} source words "
+                f"and {len(words[1])} target words, numbered from 0"
+            )
+    return AlignmentComparison(*words, links, weights, expected, tuple(absent))
+
+
+def gold_links(text: str) -> GoldLinks:
+    """Read links in the Pharaoh format, whose words are numbered from 0. Raises DataError for another format."""
+    (pair,) = LinkFile.parse("the annotated alignment", [text]).zero_based(0, "--gold")
+    return GoldLinks({link for link, is_possible in pair.items() if not is_possible}, set(pair))
+
+
+def grammar_gold(source: str, target: str) -> GoldLinks:
+    """Return the annotated links of a sentence pair of the embedded corpus, English and German, in either direction.
+
+    They are derived from the syntax tree of the pair. The corpus is that of `dragoman demo`, and is generated once.
+    Raises DataError for another sentence pair.
+    """
+    pairs = _grammar_pairs()
+    for is_reversed, pair in enumerate(((source.strip(), target.strip()), (target.strip(), source.strip()))):
+        if pair in pairs:
+            found = align_english_german(pairs[pair])
+            return GoldLinks(*(found.reversed() if is_reversed else found))
+    raise DataError(
+        f"the embedded corpus does not contain the sentence pair {source[:60]!r}, {target[:60]!r}: give a sentence of "
+        "`dragoman demo` with its English or German reference as the target"
+    )
+
+
+@cache
+def _grammar_pairs() -> dict[tuple[str, str], Any]:
+    """Return the derivation of each English and German sentence pair."""
+    return {(each.en, each.de): utterance for each, utterance in generate().derivations.items()}
+
+
+def _attention_weights(
+    translator: Translator, source: str, target: str, tags: Sequence[str], choice: AttentionChoice
+) -> WordMatrix:
+    """Return the attention of each target word to each source word: the sum over its pieces, averaged over pieces."""
+    pairs = translator.codec.encode_pairs([source], [target], tags)
+    engine = visible_engine(translator)
+    (pieces,) = engine.source_attention(pairs, 1, choice)  # type: ignore[attr-defined]
+    summed, counts = _by_words(translator, source, target, pieces[:, len(tags) :].astype(np.float64))
+    return summed / np.maximum(counts, 1)[:, None]
+
+
+def _gradient_weights(translator: Translator, source: str, target: str, settings: SubjectSettings) -> WordMatrix:
+    """Return the magnitude of gradient × input of each source word for each target word, summed over pieces."""
+    found = token_relevance(translator, source, settings)
+    tags = len(translator.request(to=settings.to, tags=settings.tags).tags)
+    return _by_words(translator, source, target, np.abs(found.of_source[:-1, tags:-1]))[0]
+
+
+def _by_words(
+    translator: Translator, source: str, target: str, pieces: WordMatrix
+) -> tuple[WordMatrix, NDArray[np.int64]]:
+    """Return the sums of a matrix (T, S) over the pieces of words, and the number of pieces of each target word."""
+    rows = word_indices(translator.tokenizers.target, target)
+    columns = word_indices(translator.tokenizers.source, source)
+    sums, counts = np.zeros((len(target.split()), len(source.split()))), np.zeros(len(target.split()), np.int64)
+    for row, word in enumerate(rows):
+        if word is None:
+            continue
+        counts[word] += 1
+        for column, other in enumerate(columns):
+            if other is not None:
+                sums[word, other] += pieces[row, column]
+    return sums, counts
+
+
+def _largest(weights: WordMatrix) -> Alignment:
+    """Return a link from each target word to the source word with the largest weight."""
+    return sorted_alignment((int(row.argmax()), word) for word, row in enumerate(weights) if row.any())
