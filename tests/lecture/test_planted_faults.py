@@ -1,6 +1,7 @@
 """A fault in the code that a lecture page explains makes the page fail."""
 
 from collections.abc import Callable
+from ctypes import c_double
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,8 @@ import pytest
 import torch
 from lecture_pages import Page
 
+from dragoman.alignment.estimation.corpus import Corpus, Expectation
+from dragoman.alignment.methods.ibm1 import IBM1
 from dragoman.metrics.bleu import BLEU
 from dragoman.nn.mask import Mask
 from dragoman.nn.positions import sinusoidal
@@ -57,7 +60,26 @@ def arguments_of_bleu_swapped(patch: Patch) -> None:
     patch.setattr(BLEU, "score", lambda self, hypotheses, references: right(self, references, hypotheses))
 
 
+def expectation_without_normalisation(patch: Patch) -> None:
+    """p(f, i | e) instead of p(i | f, e)."""
+    right = IBM1.expectation
+
+    def wrong(self: IBM1, corpus: Corpus) -> Expectation:
+        expect, entries = right(self, corpus), self.lexicon.find(corpus.pairs, corpus.workers)
+
+        def unnormalised(first: int, last: int, posteriors: int, log_likelihoods: int) -> None:
+            expect(first, last, posteriors, log_likelihoods)
+            cells = entries[corpus.pairs.cells[first] : corpus.pairs.cells[last]]
+            result = (c_double * len(cells)).from_address(posteriors)
+            result[:] = self.lexicon.probabilities[cells].tolist()
+
+        return unnormalised
+
+    patch.setattr(IBM1, "expectation", wrong)
+
+
 FAULTS: dict[str, tuple[Callable[[Patch], None], ...]] = {
+    "noisy-channel.md": (expectation_without_normalisation,),
     "scaling.md": (no_scale,),
     "masks.md": (mask_off_by_one,),
     "smoothing.md": (smoothing_with_the_wrong_sign,),
