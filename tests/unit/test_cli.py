@@ -42,7 +42,7 @@ FROZEN = {
     "--beam --length-penalty --coverage-penalty --unknown --documents --heading --stride --batch-size --device "
     "--threads --quiet -q "
     "--ensemble --language-model --fusion --precision-cost --pairs --test --compare --confusion --vectors --task "
-    "--alignments --gold-base --hypothesis-base "
+    "--alignments --gold-base --hypothesis-base --draw --draw-line "
     "--engine --precision --divide --no-divide",
     "predict": "model settings --input -i --output -o --task --fills --draw --vectors --format --batch-tokens --engine "
     "--precision --device --threads --quiet -q",

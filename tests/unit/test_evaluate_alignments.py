@@ -160,3 +160,34 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "--gold-base can only be used with --alignments" in capsys.readouterr().err
     assert main(["evaluate", "--alignments", str(tmp_path / "gold")]) == 2
     assert "give --hypothesis FILE with links" in capsys.readouterr().err
+
+
+def test_links_are_drawn_over_the_annotation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = {"gold": GOLD, "links": LINKS, "source": ["a b c", "d e", "", "f"], "target": ["A B C", "D E", "", "F"]}
+    for name, lines in files.items():
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+    links = ["evaluate", "--alignments", str(tmp_path / "gold"), "--hypothesis", str(tmp_path / "links")]
+    links += ["--gold-base", "1"]
+    texts = ["--source", str(tmp_path / "source"), "--reference", str(tmp_path / "target")]
+    (tmp_path / "links").write_text("0-0 1-2 2-2\n0-1\n\n0-0\n")
+    draw = ["--draw", str(tmp_path / "links.json"), "--confusion", str(tmp_path / "confusion.csv")]
+    assert main([*links, *texts, *draw]) == 0
+    figure = json.loads((tmp_path / "links.json").read_text())
+    assert figure["values"] == {
+        "links-0": [[0, 0], [1, 2], [2, 2]],
+        "sure": [[0, 0], [2, 1]],
+        "possible": [[0, 0], [1, 2], [2, 1]],
+    }
+    assert figure["aligners"][0]["aer"] == pytest.approx(100 * (1 - 3 / 5))
+    rows = (tmp_path / "confusion.csv").read_text().splitlines()
+    assert [row.rpartition(",")[2] for row in rows[1:]] == ["3", "1", "1", "2"], "of 5 links and 5 sure links"
+    capsys.readouterr()
+    for arguments, message in (
+        ([*links, *draw], "already exists"),
+        ([*links, "--draw", str(tmp_path / "new.svg")], "give --source FILE and --reference FILE"),
+        ([*links, *texts, "--draw", str(tmp_path / "new.svg"), "--draw-line", "5"], "there are 4 sentence pairs"),
+        ([*links, *texts, "--draw", str(tmp_path / "new.svg"), "--draw-line", "3"], "blank"),
+        (["evaluate", *texts, "--draw", "new.svg"], "--draw can only be used with --alignments"),
+    ):
+        assert main(arguments) == 2
+        assert message in capsys.readouterr().err

@@ -36,7 +36,7 @@ def test_lines_are_the_weights_of_the_chosen_heads_and_token() -> None:
     assert len(list(head_lines(attention()).lines())) == 4 + 16 + 4
 
 
-@pytest.mark.parametrize(("arguments", "message"), [({"heads": [4]}, "no head 4"), ({"query": 4}, "queries 0 to 3")])
+@pytest.mark.parametrize(("arguments", "message"), [({"heads": [4]}, "no head 4"), ({"query": 4}, "tokens 1 to 4")])
 def test_lines_of_unknown_heads_and_tokens_are_errors(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         head_lines(attention(), **arguments)

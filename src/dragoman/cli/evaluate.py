@@ -151,8 +151,24 @@ def evaluate(
         ),
     ] = None,
     confusion: Annotated[
-        Path | None, typer.Option("--confusion", help="With --test, also draw the confusion matrix as a PNG file.")
+        Path | None,
+        typer.Option(
+            "--confusion",
+            help="With --test or --alignments, also draw the confusion matrix of labels or of links, as SVG, PNG, JSON "
+            "or CSV, according to the suffix.",
+        ),
     ] = None,
+    draw: Annotated[
+        Path | None,
+        typer.Option(
+            "--draw",
+            help="With --alignments, --source and --reference, also draw the links of all systems in a sentence pair "
+            "over the annotated ones.",
+        ),
+    ] = None,
+    draw_line: Annotated[
+        int, typer.Option("--draw-line", min=1, help="Line number of the sentence pair for --draw.")
+    ] = 1,
     vectors: Annotated[
         bool,
         typer.Option(
@@ -189,6 +205,7 @@ def evaluate(
     Perplexity is reported per token, word and byte. Values per word and byte are comparable between vocabularies.
     """
     from dragoman.base.errors import ConfigError, reject_options
+    from dragoman.base.files import check_new_files
     from dragoman.evaluation.evaluate import evaluate, options_by_name
     from dragoman.evaluation.results import Evaluation
 
@@ -209,10 +226,13 @@ def evaluate(
         options = options_by_name({name: value for name, value in settings.items() if name != "search"})
         given = {"a model folder": model, "--metric": metric, "--test": test, "--pairs": pairs, "--compare": compare}
         reject_options({**given, **tokenizers, "--ensemble": ensemble, **options}, "without --alignments")
-        print_alignment_scores(alignments, hypothesis or [], base_options, source, references, as_json)
+        check_new_files({"--confusion": confusion, "--draw": draw}, alignments, source, *(hypothesis or []))
+        pictures = (confusion, draw, draw_line)
+        print_alignment_scores(alignments, hypothesis or [], base_options, source, references, as_json, pictures)
         return
+    link_options = {**base_options, "--draw": draw}
     reject_options(
-        {name: value if value is None else str(value) for name, value in base_options.items()}, "with --alignments"
+        {name: value if value is None else str(value) for name, value in link_options.items()}, "with --alignments"
     )
     engines = {name: value for name, value in (("engine", engine), ("precision", precision)) if value is not None}
     if test is not None and model is not None and writes_outputs(model):

@@ -92,8 +92,12 @@ def print_alignment_scores(
     source: Path | None,
     references: Sequence[Path],
     as_json: bool,
+    pictures: tuple[Path | None, Path | None, int],
 ) -> None:
-    """Print the AER, precision, recall and F1 of word alignments."""
+    """Print the AER, precision, recall and F1 of word alignments.
+
+    pictures: files for the confusion matrix and for the links of a sentence pair, and the number of this pair.
+    """
     from dragoman.base.errors import ConfigError
     from dragoman.evaluation.evaluate_alignments import evaluate_alignments
 
@@ -107,6 +111,11 @@ def print_alignment_scores(
         source=source,
         target=next(iter(references), None),
     )
+    confusion, draw, line = pictures
+    if confusion is not None:
+        result.confusion().write(confusion)
+    if draw is not None:
+        result.drawing(line).write(draw)
     print(format_json(result.as_json()) if as_json else result)
 
 

@@ -1,8 +1,8 @@
 """`evaluate_alignments` compares word alignments with annotated ones."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypeVar
 
 from dragoman.alignment.links.link_files import IndexBase, LinkFile
 from dragoman.base.errors import ConfigError, DataError
@@ -11,6 +11,8 @@ from dragoman.data.corpora.inputs import Lines, load_lines, name_of
 from dragoman.evaluation.evaluate import name_texts
 from dragoman.evaluation.results import SystemComparison
 from dragoman.evaluation.test_set import warn_of_size
+from dragoman.inspect.figures.alignments import Alignments, alignment_figure, link_confusion
+from dragoman.inspect.figures.confusion import Confusion
 from dragoman.metrics.alignment_error_rate import (
     GoldLinks,
     Link,
@@ -20,6 +22,8 @@ from dragoman.metrics.alignment_error_rate import (
     measure,
     score_alignments,
 )
+
+_Value = TypeVar("_Value")
 
 _SUSPICIOUS_GAIN = 10
 """Decrease of AER, in points, above which the index base of a file is probably wrong."""
@@ -31,7 +35,9 @@ class AlignmentEvaluation:
     """The scores of the alignments of one or more systems, and comparisons of each system with the first.
 
     gold: name of the annotation, with its numbers of sentence pairs, sure links, and possible links, which include the
-    sure ones. systems: the name of each system and its number of links. scores: in the order of `systems`.
+    sure ones. systems: the name of each system and its number of links. scores: in the order of `systems`. annotated:
+    the annotated links of each sentence pair. aligned: the links of each sentence pair of each system. sentences: the
+    source and the target sentences, if they are known.
     """
 
     gold: str
@@ -41,6 +47,32 @@ class AlignmentEvaluation:
     systems: tuple[tuple[str, int], ...]
     scores: tuple[Mapping[Measure, MeasuredScore], ...]
     comparisons: tuple[SystemComparison, ...]
+    annotated: tuple[GoldLinks, ...] = field(repr=False)
+    aligned: tuple[tuple[frozenset[Link], ...], ...] = field(repr=False)
+    sentences: tuple[Sequence[str], Sequence[str]] | None = field(repr=False)
+
+    def confusion(self) -> Confusion:
+        """Return the numbers of right, possible, wrong and missed links of each system as a figure."""
+        return link_confusion(self._named(self.aligned), self.annotated)
+
+    def drawing(self, line: int) -> Alignments:
+        """Return the links of all systems in a sentence pair, from 1, over the annotated ones, as a figure.
+
+        Raises ConfigError if the sentences are unknown, or if there is no such pair.
+        """
+        if self.sentences is None:
+            raise ConfigError("the words of the sentences are unknown: give --source FILE and --reference FILE")
+        if not 1 <= line <= self.pairs:
+            raise ConfigError(f"--draw-line {line}: there are {self.pairs:,} sentence pairs")
+        source, target = (texts[line - 1].split() for texts in self.sentences)
+        if not source or not target:
+            raise ConfigError(f"--draw-line {line}: one side of this line is blank, so choose another line")
+        links = [system[line - 1] for system in self.aligned]
+        return alignment_figure(source, target, self._named(links), self.annotated[line - 1])
+
+    def _named(self, values: Sequence[_Value]) -> dict[str, _Value]:
+        """Return values by the name of the system."""
+        return {name: value for (name, _), value in zip(self.systems, values, strict=True)}
 
     def __getitem__(self, name: Measure) -> float:
         """Return a measure of the first system in percent: aer, precision, recall or f1."""
@@ -134,6 +166,9 @@ def evaluate_alignments(
             SystemComparison(names[0], name, comparison, len(annotated))
             for name, comparison in zip(names[1:], compared, strict=True)
         ),
+        tuple(annotated),
+        tuple(tuple(frozenset(links) for links in system) for system in systems),
+        (texts["source"], texts["target"]) if len(texts) == 2 else None,
     )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.files import atomic_folder, check_new_folder
 from dragoman.inspect.attention import KINDS, AttentionMap, SentenceWeights
+from dragoman.inspect.figures.head_lines import HeadLines, head_lines
 from dragoman.inspect.figures.heads import head_grid, layer_heads
 from dragoman.inspect.relevance import Relevance
 from dragoman.text.trees.tree import Tree
@@ -143,6 +144,23 @@ class Inspection:
             (temporary / PAGE).write_text(build_page(self.index()), "utf-8")
             names = sorted(path.name for path in temporary.iterdir())
         return [folder / name for name in names]
+
+    def lines(
+        self, kind: str = "", layer: int | None = None, heads: Sequence[int] | None = None, token: int | None = None
+    ) -> HeadLines:
+        """Return the weights of heads as lines between tokens.
+
+        kind: one of `inspect.attention.KINDS`; empty: the last one that the model has. layer, heads, token: numbers
+        from 1; None: the last layer, all heads, and the lines of all tokens. Raises ConfigError if the model does not
+        have them.
+        """
+        kind = kind or list(self.kinds)[-1]
+        if kind not in self.kinds:
+            raise ConfigError(f"the model has no weights of kind {kind}: choose one of {', '.join(self.kinds)}")
+        maps = self.kinds[kind]
+        if layer is not None and not 1 <= layer <= len(maps):
+            raise ConfigError(f"there is no layer {layer} of {kind}: this model has layers 1 to {len(maps)}")
+        return head_lines(maps[-1 if layer is None else layer - 1], heads, None if token is None else token - 1)
 
     def index(self) -> dict[str, Any]:
         """Return the contents of `index.json`.

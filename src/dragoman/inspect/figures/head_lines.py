@@ -79,7 +79,7 @@ def head_lines(
     """
     numbers = tuple(range(1, len(attention.weights) + 1)) if heads is None else tuple(heads)
     if query is not None and not 0 <= query < len(attention.queries):
-        raise ConfigError(f"there is no query {query}: the text has the queries 0 to {len(attention.queries) - 1}")
+        raise ConfigError(f"there is no token {query + 1}: the text has the tokens 1 to {len(attention.queries)}")
     token = "" if query is None else f", from {attention.queries[query]!r}"
     return HeadLines(
         title=f"{layer_title(attention)}{token}",

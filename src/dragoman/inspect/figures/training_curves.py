@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from dragoman.base.errors import ConfigError, DataError
 from dragoman.inspect.figures.curve import Curve, CurvePanel, Floats
 from dragoman.inspect.figures.curves import Curves
 from dragoman.inspect.run_log import Record, RunLog, series
@@ -18,6 +19,8 @@ _REDUNDANT_METRICS = ("word_perplexity", "byte_perplexity")
 """Metrics that express another metric in a different unit."""
 _SMOOTHED = 20
 """Number of losses above which their moving mean is shown."""
+
+_LOG = "log.jsonl"
 
 _VALIDATION = 1
 """Number of the colour of validations in the curves of a single run; that of the training is 0."""
@@ -46,6 +49,28 @@ def training_curves(records: Sequence[Record]) -> Curves:
 def draw_curves(log: Path, picture: Path) -> None:
     """Draw the learning curves of a run. log: its `log.jsonl`. picture: the file to write."""
     training_curves(RunLog(log).records).write(picture)
+
+
+def run_curves(folders: Sequence[str | Path]) -> Curves:
+    """Return the curves of the runs in these folders, or of a single run, also while they train.
+
+    Raises ConfigError for a folder that is given twice, and DataError for a folder without a readable log.
+    """
+    paths = [Path(folder) for folder in folders]
+    names = [path.resolve().name for path in paths]
+    if len(set(names)) < len(names):
+        names = [str(path) for path in paths]
+    if len(set(names)) < len(names):
+        raise ConfigError("each run can be drawn once: give each folder once")
+    runs = {name: _read_run(path) for name, path in zip(names, paths, strict=True)}
+    return compared_curves(runs) if len(runs) > 1 else training_curves(runs[names[0]])
+
+
+def _read_run(folder: Path) -> list[Record]:
+    try:
+        return RunLog(folder / _LOG).records
+    except OSError as error:
+        raise DataError(f"cannot read {folder / _LOG}: {error.strerror}. Give the folder of a training run") from None
 
 
 def compared_curves(runs: Mapping[str, Sequence[Record]]) -> Curves:
