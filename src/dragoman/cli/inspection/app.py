@@ -3,7 +3,18 @@
 import typer
 
 from dragoman.cli import inspect
-from dragoman.cli.inspection import alignment, checkpoints, heads, lens, next_tokens, relevance, rollout
+from dragoman.cli.inspection import (
+    alignment,
+    checkpoints,
+    curves,
+    heads,
+    lens,
+    lines,
+    next_tokens,
+    relevance,
+    rollout,
+    tree,
+)
 from dragoman.cli.inspection.default_command import DefaultCommandGroup
 
 app = typer.Typer(
@@ -19,3 +30,6 @@ app.command("relevance")(relevance.relevance)
 app.command("rollout")(rollout.rollout)
 app.command("alignment")(alignment.alignment)
 app.command("checkpoints")(checkpoints.checkpoints)
+app.command("lines")(lines.lines)
+app.command("tree")(tree.tree)
+app.command("curves")(curves.curves)

@@ -27,6 +27,10 @@ AnalysedText = Annotated[
 Target = Annotated[
     str | None, typer.Option("--target", help="Translation to analyse (default: the model's translation).")
 ]
+FigureFile = Annotated[
+    Path,
+    typer.Option("--out", "-o", help="New file, whose suffix selects its format: .svg, .png, .json or .csv."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print a JSON object instead of text.")]
 Off = Annotated[
     list[str] | None,

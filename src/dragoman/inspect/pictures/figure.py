@@ -28,7 +28,7 @@ SIGNED = LinearSegmentedColormap.from_list("signed", style.SIGNED)
 SHADES = LinearSegmentedColormap.from_list("shades", style.SHADES)
 GREYS = LinearSegmentedColormap.from_list("greys", style.GREYS)
 
-DASHES: tuple[Any, ...] = ("solid", (0, (5, 2)), (0, (1, 1.5)))
+DASHES: tuple[Any, ...] = ("solid", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 1.5, 1, 1.5)))
 MARKERS = ("s", "o", "^", "v", "D", "P")
 """Dashes and points of lines, so that lines can be distinguished without colours."""
 

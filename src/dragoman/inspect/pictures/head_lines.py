@@ -15,7 +15,7 @@ _TITLE, _MARGIN, _LEGEND = 0.7, 0.3, 0.25
 _MAX_HEIGHT = 40.0
 """Maximum height of a picture in inches; in longer texts, the letters are smaller."""
 
-_SPREAD = 0.7
+_SPREAD = 0.5
 """Distance of the lines of the first and the last head between the same tokens, as a share of a row."""
 
 _THICKEST = 5.0
