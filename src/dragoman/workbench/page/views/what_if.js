@@ -29,7 +29,7 @@ export class WhatIfView {
     this.title = make("h2", { class: "head-title" });
     const alternatives = make("section", { class: "single", "aria-label": "Alternatives" }, this.title, make("p", { class: "small muted" }, "Choose a token to force it: the rest of the output is searched again."));
     this.switchBox = make("section", { class: "single", "aria-label": "Heads" }, make("h2", { class: "head-title" }, "Heads"), make("p", { class: "small muted" }, "Switch heads off, and see how the output changes."), this.restore);
-    this.effectBox = make("div", { class: "effect", hidden: true }, make("h3", { class: "head-title" }, "Change of the log-probability of each token of the original output"));
+    this.effectBox = make("section", { class: "single effect", "aria-label": "Effect of the heads", hidden: true }, make("h2", { class: "head-title" }, "Change of the log-probability of each token of the original output"));
     this.content = make(
       "div",
       { hidden: true, class: "what-if" },
@@ -40,12 +40,11 @@ export class WhatIfView {
         make("div", { class: "now" }, make("span", { class: "output-name small muted" }, "Now"), this.tokens, this.afterScore, this.undo),
         this.change,
       ),
-      make("div", { class: "columns" }, alternatives, this.switchBox),
+      make("div", { class: "columns" }, make("div", { class: "stack" }, alternatives, this.effectBox), this.switchBox),
     );
     root.append(this.content);
     this.bars = new Bars(alternatives, (index) => this.force(index));
     this.switches = new HeadSwitches(this.switchBox, (off) => store.set({ off }, true));
-    this.switchBox.append(this.effectBox);
     this.effect = new Bars(this.effectBox);
     this.form.show(store.state);
   }
