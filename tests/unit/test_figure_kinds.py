@@ -10,9 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from test_search_tree_figure import tree_record
 
 import dragoman
@@ -22,8 +19,8 @@ from dragoman.inspect.figures.alignments import alignment_figure, link_confusion
 from dragoman.inspect.figures.bars import largest_probabilities
 from dragoman.inspect.figures.figure import Figure
 from dragoman.inspect.figures.heads import head_grid, layer_heads, single_head
+from dragoman.inspect.figures.lens import layer_lens
 from dragoman.inspect.figures.matrices import Matrices
-from dragoman.inspect.figures.quantised import quantise
 from dragoman.inspect.figures.search_tree import search_tree
 from dragoman.inspect.figures.style import style_sheet
 from dragoman.inspect.figures.training_curves import compared_curves
@@ -50,6 +47,7 @@ def figures() -> dict[str, Figure]:
         "bars": largest_probabilities(probabilities, str, 2, title="t", caption="c", chosen=2),
         "tree": search_tree(tree_record()),
         "curves": replace(runs, panels=runs.panels[:2]),
+        "lens": layer_lens(["layer 1", "layer 2"], ["Hund", "</s>"], ["ab", "cd"], np.array([[0.5, 0.2], [0.9, 1.0]])),
         "links": alignment_figure("a b c".split(), "A B".split(), {"HMM": [(0, 0), (2, 0)]}, GOLD),
         "confusion": link_confusion({"HMM": [{(0, 0), (2, 0), (2, 1)}]}, [GOLD]),
         "matrices": Matrices(title="t", caption="c", matrices={"m": np.eye(3)}, axes=("i", "j"), unit="v"),
@@ -117,15 +115,6 @@ def test_a_head_that_does_not_exist_is_an_error() -> None:
         single_head(attention(), 4)
 
 
-@settings(max_examples=50, deadline=None)
-@given(arrays(np.float32, st.tuples(st.integers(0, 5), st.integers(1, 5)), elements=st.floats(-8, 8, width=32)))
-def test_codes_are_close_to_the_values_and_zero_is_exact(values: np.ndarray) -> None:
-    codes = quantise(values)
-    assert codes.codes.dtype == np.uint8 and codes.codes.shape == values.shape
-    np.testing.assert_allclose(codes.values, values, rtol=1e-5, atol=codes.step * 0.501)
-    assert (codes.values[values == 0] == 0).all()
-
-
 def test_the_largest_probabilities_and_the_rest_sum_to_one() -> None:
     probabilities = np.random.default_rng(0).dirichlet(np.ones(1000)).astype(np.float32)
     least = int(probabilities.argmin())
@@ -148,3 +137,9 @@ def test_the_colours_of_the_workbench_are_those_of_the_pictures() -> None:
     assert file.read_text("utf-8") == style_sheet(), (
         "run python -m dragoman.inspect.figures.style > src/dragoman/workbench/page/colours.css"
     )
+
+
+def test_the_lens_shows_the_last_layer_at_the_top() -> None:
+    axes = figures()["lens"].draw().axes[0]
+    heights = {text.get_text(): text.get_position()[1] for text in axes.texts}
+    assert heights["c"] < heights["a"] < heights["Hund"], "in inches from the top"

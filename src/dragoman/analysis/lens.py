@@ -10,6 +10,7 @@ from dragoman.analysis.next_tokens import NextTokens, most_probable, target_toke
 from dragoman.analysis.subject import Loaded, SubjectSettings, subject_of
 from dragoman.base.errors import ConfigError
 from dragoman.inspect.figures.heat_maps import HeatMap, HeatMaps
+from dragoman.inspect.figures.lens import LayerLens, layer_lens
 from dragoman.models.families.family import ProjectedOutput
 from dragoman.models.families.layered import LayeredDecoder, recording_layers
 
@@ -48,6 +49,16 @@ class DecoderLens:
             for each in self.layers
         ]
         return {"target": self.target, "layers": layers}
+
+    def predictions(self) -> LayerLens:
+        """Return the most probable token after each layer, with its probability."""
+        best = [[(each.tokens[0], each.probabilities[0]) for each in layer.positions] for layer in self.layers]
+        return layer_lens(
+            [layer.name for layer in self.layers],
+            [position.actual or "" for position in self.layers[0].positions],
+            [[token for token, _ in row] for row in best],
+            np.array([[probability for _, probability in row] for row in best], np.float64),
+        )
 
     def figure(self) -> HeatMaps:
         """Return the probabilities of the tokens of the output after each layer, the last layer at the top."""

@@ -34,7 +34,7 @@ def lens(
     with heads_off(visible_model(loaded), off or ()):
         found = decoder_lens(loaded, text, options.settings(target), count)
     print(json.dumps(found.as_json(), ensure_ascii=False) if as_json else _table(found))
-    write_figures(out, {"lens": found.figure()})
+    write_figures(out, {"lens": found.figure(), "predictions": found.predictions()})
 
 
 def _table(found: "DecoderLens") -> str:
