@@ -150,7 +150,12 @@ def test_a_parser_learns_from_its_own_trees_beside_correct_ones(treebank: Path, 
 def test_unknown_labels_of_validation_trees_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "train.mrg").write_text("(S (NP (NN a)) (VP (VB b)))\n" * 3)
     (tmp_path / "valid.mrg").write_text("(S (QP (CD a)) (S (VP (VB b))))\n")
-    for head, unknown in (({"kind": "tree_decoder"}, 2), ({"kind": "tree_decoder", "tagged": False}, 1), (CHART, 3)):
+    cases: list[tuple[dict[str, object], int]] = [
+        ({"kind": "tree_decoder"}, 2),
+        ({"kind": "tree_decoder", "tagged": False}, 1),
+        (CHART, 3),
+    ]
+    for head, unknown in cases:
         run = parsing_run(head, str(tmp_path / "train.mrg"), str(tmp_path / "valid.mrg"), 1, tmp_path / "run")
         job = ParsingJob(ParsingRun.model_validate(run))
         job.prepare()
