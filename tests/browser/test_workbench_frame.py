@@ -11,7 +11,11 @@ from workbench_server import WorkbenchServer, workbench_served, write_workspace
 from workbench_tabs import SOURCE, WorkbenchTabs, expect, violations, wait_until_drawn
 
 SENTENCE = "source=a+dog+runs+in+the+park+."
-VIEWS = [*(f"view={name}&{SENTENCE}" for name in ("translate", "attention", "what-if", "tree")), "view=training"]
+VIEWS = [
+    *(f"view={name}&{SENTENCE}" for name in ("translate", "attention", "what-if", "tree")),
+    "view=training",
+    "view=positions",
+]
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +76,18 @@ def test_views_share_the_sentence_and_keep_their_own_settings(tabs: WorkbenchTab
     assert "model=two" in tab.evaluate("location.hash") and "layer=1" in tab.evaluate("location.hash")
 
 
+def test_the_sentence_outlives_views_without_one(tabs: WorkbenchTabs) -> None:
+    tab = tabs.open(f"view=attention&{SENTENCE}&model=two")
+    for name in ("Training", "Positions and masks"):
+        tab.get_by_role("link", name=name).click()
+        wait_until_drawn(tab)
+        assert "source" not in tab.evaluate("location.hash")
+    tab.get_by_role("link", name="Attention").click()
+    wait_until_drawn(tab)
+    assert "model=two" in tab.evaluate("location.hash")
+    expect(tab.get_by_label("Sentence", exact=True)).to_have_value(SOURCE)
+
+
 def test_keys_are_listed(tabs: WorkbenchTabs) -> None:
     tab = tabs.open("view=attention")
     tab.get_by_label("Sentence", exact=True).press("?")
@@ -117,6 +133,21 @@ def test_a_server_that_is_gone_and_returns(tabs: WorkbenchTabs, server: Workbenc
     tab.get_by_role("button", name="Try now").click()
     wait_until_drawn(tab)
     expect(tab.locator(".row-labels")).not_to_be_empty()
+
+
+def test_a_view_is_loaded_when_the_server_returns(tabs: WorkbenchTabs, server: WorkbenchServer) -> None:
+    """Views are loaded when they are first opened."""
+    tabs.expected = ("ERR_CONNECTION_REFUSED", "ERR_EMPTY_RESPONSE", "ERR_INCOMPLETE_CHUNKED")
+    tab = tabs.open(f"view=attention&{SENTENCE}")
+    wait_until_drawn(tab)
+    assert not any(url.endswith("positions.js") for url in tabs.requested)
+    server.stop()
+    tab.get_by_role("link", name="Positions and masks").click()
+    expect(tab.locator("main > .state")).to_contain_text("The server cannot be reached: is dragoman workbench running?")
+    server.start()
+    tab.get_by_role("button", name="Try now").click()
+    wait_until_drawn(tab)
+    expect(tab.get_by_role("grid", name="Matrix")).to_be_visible()
 
 
 def test_a_failing_computation_can_be_repeated(tabs: WorkbenchTabs) -> None:

@@ -8,8 +8,8 @@ from typing import Any, cast
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.config import kinds, union_members
 from dragoman.base.settings.load import Overrides, all_overrides, load_settings
-from dragoman.inspect.figures.matrices import Matrices
 from dragoman.lecture.position_criteria import Probe, Setting, Verdict, criteria_table, first_rise, judge
+from dragoman.lecture.position_figures import position_figures
 from dragoman.lecture.reach import reach_table
 from dragoman.nn.positions.scheme import PositionScheme
 from dragoman.nn.positions.union import PositionsConfig
@@ -96,16 +96,17 @@ def draw_positions(
     title = (
         f"Positions of kind {chosen.kind}, d = {width}{'' if verdicts['deterministic'].holds else ', before training'}"
     )
-    has_vectors, rise = probe.encoding is not None, None
-    pictures: tuple[Path, ...] = ()
-    if probe.encoding is not None:
-        pictures, rise = _draw_vectors(probe, setting, title, Path(out))
-    elif probe.relation is not None:
-        pictures = (_draw_weights(probe, setting, title, Path(out)),)
+    has_vectors = probe.encoding is not None
+    figures = position_figures(probe, setting, title)
+    if figures:
+        _create_folder(Path(out))
+    pictures = tuple(Path(out) / f"{name}.png" for name in figures)
+    for picture, figure in zip(pictures, figures.values(), strict=True):
+        figure.write(picture)
+    rise = first_rise(probe.pairs(length)[0]) if has_vectors else None
     return PositionsDrawing(chosen.kind, setting, pictures, verdicts, has_vectors, rise, schemes, layers)
 
 
-_SLIDE = "deck 001, four criteria for positions; deck 002, positions"
 _PICTURES = ("encoding.png", "dot-products.png", "weights.png")
 
 
@@ -116,43 +117,3 @@ def _create_folder(out: Path) -> None:
     replaced = sorted(names.intersection(_PICTURES))
     if replaced and not names.issubset(_PICTURES):
         raise ConfigError(f"{out} contains {', '.join(replaced)} and other files: choose another --out")
-
-
-def _draw_vectors(probe: Probe, setting: Setting, title: str, out: Path) -> tuple[tuple[Path, ...], int | None]:
-    _create_folder(out)
-    matrix, pairs = probe.vectors(setting.length).numpy(), probe.pairs(setting.length)[0]
-    vectors, products = (out / name for name in _PICTURES[:2])
-    Matrices(
-        title=title,
-        caption="Each row is the vector of a position.",
-        slide=_SLIDE,
-        matrices={"position vectors PE(i)": matrix},
-        axes=("position i", "vector component"),
-        unit="value",
-    ).write(vectors)
-    Matrices(
-        title=title,
-        caption="The dot products of the vectors of all pairs of positions.",
-        slide=_SLIDE,
-        limits="Large products mean similar vectors only if all vectors have the same length.",
-        matrices={"dot products of position vectors": pairs.numpy()},
-        axes=("position i", "position j"),
-        unit="PE(i)·PE(j)",
-    ).write(products)
-    return (vectors, products), first_rise(pairs)
-
-
-def _draw_weights(probe: Probe, setting: Setting, title: str, out: Path) -> Path:
-    _create_folder(out)
-    matrices = probe.pairs(setting.length).numpy()
-    names = [f"head {head + 1}" for head in range(setting.heads)] if len(matrices) > 1 else ["all heads"]
-    path = out / _PICTURES[2]
-    Matrices(
-        title=f"{title}, {setting.heads} heads",
-        caption="The attention weights of each head among identical tokens.",
-        slide=_SLIDE,
-        matrices=dict(zip(names, matrices, strict=True)),
-        axes=("query position i", "key position j"),
-        unit="weight for identical tokens, relative to the row's maximum",
-    ).write(path)
-    return path

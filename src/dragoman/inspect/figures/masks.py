@@ -25,7 +25,7 @@ def mask_maps(
     panels = tuple(HeatMap(heading, mask.astype(np.float32)) for heading, mask in masks.items())
     return HeatMaps(
         title="Attention masks",
-        caption=f"A query (row) may attend to the keys (columns) whose cells are dark. {caption}".strip(),
+        caption=f"A query (row) may attend to the keys (columns) whose value is 1. {caption}".strip(),
         slide=_SLIDE,
         rows=tuple(queries),
         columns=tuple(keys),

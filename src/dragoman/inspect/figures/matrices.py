@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.inspect.figures.figure import Figure
@@ -25,9 +27,25 @@ class Matrices(Figure):
     axes: tuple[str, str]
     unit: str
 
+    @cached_property
+    def limit(self) -> float:
+        """The value at which the colour scale ends: the largest magnitude."""
+        return max(max(float(np.abs(matrix).max()) for matrix in self.matrices.values()), 1e-6)
+
+    @cached_property
+    def is_signed(self) -> bool:
+        """Whether there are negative values."""
+        return any(bool((matrix < 0).any()) for matrix in self.matrices.values())
+
     def details(self) -> dict[str, Any]:
-        """Return headings, names of the axes, and unit."""
-        return {"headings": list(self.matrices), "axes": list(self.axes), "unit": self.unit}
+        """Return headings, names of the axes, unit, and scale."""
+        return {
+            "headings": list(self.matrices),
+            "axes": list(self.axes),
+            "unit": self.unit,
+            "signed": self.is_signed,
+            "limit": self.limit,
+        }
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the matrices by `matrix-0` and so on, in the order of the headings."""
@@ -45,4 +63,5 @@ class Matrices(Figure):
         """Draw the matrices side by side."""
         from dragoman.inspect.pictures.matrices import draw_matrices
 
-        return draw_matrices(self.title, self.matrices, self.axes, self.unit)
+        scale = (-self.limit if self.is_signed else 0.0, self.limit)
+        return draw_matrices(self.title, self.matrices, self.axes, scale, self.unit)

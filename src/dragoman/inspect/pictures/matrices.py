@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from math import ceil
 from typing import Any
 
-import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
@@ -13,10 +12,17 @@ from dragoman.inspect.figures.style import INK, QUIET
 from dragoman.inspect.pictures.figure import SHADES, SIGNED, draw_frame, new_figure
 
 
-def draw_matrices(title: str, matrices: Mapping[str, NDArray[Any]], axes: tuple[str, str], unit: str) -> Figure:
+def draw_matrices(
+    title: str,
+    matrices: Mapping[str, NDArray[Any]],
+    axes: tuple[str, str],
+    scale: tuple[float, float],
+    unit: str,
+) -> Figure:
     """Draw matrices of equal shape side by side, with their keys as titles and a common colour scale where 0 is white.
 
-    axes: names of the vertical and of the horizontal axis. unit: label of the colour bar.
+    axes: names of the vertical and of the horizontal axis. scale: first and last value of
+    the colour scale. unit: label of the colour bar.
     """
     count = len(matrices)
     columns = min(count, 4)
@@ -25,16 +31,14 @@ def draw_matrices(title: str, matrices: Mapping[str, NDArray[Any]], axes: tuple[
     side = 5.0 if count == 1 else 2.6
     panel_height = side * min(max(height / width, 0.4), 2.5)
     figure = new_figure(columns * side + 1.6, rows * panel_height + 1.3)
-    limit = max(max(float(np.abs(matrix).max()) for matrix in matrices.values()), 1e-6)
-    is_signed = any(bool((matrix < 0).any()) for matrix in matrices.values())
     panels = []
     for index, (name, matrix) in enumerate(matrices.items()):
         panel = figure.add_subplot(rows, columns, index + 1)
         image = panel.imshow(
             matrix,
-            cmap=SIGNED if is_signed else SHADES,
-            vmin=-limit if is_signed else 0,
-            vmax=limit,
+            cmap=SIGNED if scale[0] < 0 else SHADES,
+            vmin=scale[0],
+            vmax=scale[1],
             aspect="auto",
             interpolation="nearest",
         )

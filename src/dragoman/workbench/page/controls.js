@@ -2,10 +2,10 @@
 
 import { make, newId } from "./dom.js";
 
-/** Return a labelled menu. options: [value, text] pairs; an empty value removes the setting. */
-export function menu(store, name, label, options) {
+/** Return a labelled menu. options: [value, text] pairs; an empty value removes the setting. also: settings that a choice changes, too. */
+export function menu(store, name, label, options, also = {}) {
   const id = newId();
-  const select = make("select", { id, class: "choice", onchange: () => store.set({ [name]: select.value }, true) });
+  const select = make("select", { id, class: "choice", onchange: () => store.set({ [name]: select.value, ...also }, true) });
   const box = make("div", { class: "control" }, make("label", { for: id, class: "small muted" }, label), select);
   box.setOptions = (entries) => select.replaceChildren(...entries.map(([value, text]) => make("option", { value }, text)));
   box.show = (value) => {
@@ -37,6 +37,26 @@ export function number(store, name, label, { min, max, step = 1, otherwise }) {
   const box = make("div", { class: "control" }, make("label", { for: id, class: "small muted" }, label), field);
   box.show = (value) => {
     if (document.activeElement !== field) field.value = value;
+  };
+  return box;
+}
+
+/** Return a labelled slider over rising numbers. otherwise: the default. The state may have a value between those of the slider. */
+export function slider(store, name, label, values, otherwise) {
+  const id = newId();
+  const field = make("input", { id, type: "range", min: 0, max: values.length - 1, step: 1 });
+  const output = make("output", { for: id, class: "small" });
+  field.addEventListener("input", () => {
+    const value = values[Number(field.value)];
+    store.set({ [name]: value === otherwise ? "" : value });
+  });
+  const box = make("div", { class: "control slider" }, make("label", { for: id, class: "small muted" }, label), make("div", {}, field, output));
+  box.show = (value) => {
+    const after = values.findIndex((each) => each >= value);
+    const index = after < 0 ? values.length - 1 : after;
+    field.value = index > 0 && value - values[index - 1] < values[index] - value ? index - 1 : index;
+    output.textContent = value.toLocaleString("en");
+    field.setAttribute("aria-valuetext", output.textContent);
   };
   return box;
 }

@@ -5,7 +5,7 @@ import { StateLine, describe } from "../shared/state.js";
 import { fetchContent, fetchFile } from "./content.js";
 import { make } from "./dom.js";
 import { format } from "./store.js";
-import { VIEWS } from "./views.js";
+import { VIEWS, isView, loadView } from "./views.js";
 
 /** The formats of exported figures. */
 const FORMATS = ["svg", "png", "json", "csv"];
@@ -19,7 +19,7 @@ export class Frame {
     this.view = view;
     this.context = context;
     this.stateText = make("span", { class: "state-text" });
-    this.retry = make("button", { type: "button", class: "plain", onclick: () => this.requests.runNow() });
+    this.retry = make("button", { type: "button", class: "plain", onclick: () => (this.drawing ? this.requests : this.loading).runNow() });
     this.line = make("p", { class: "state" }, make("span", { class: "sign", "aria-hidden": "true" }), this.stateText, this.retry);
     this.state = new StateLine({ line: this.line, text: this.stateText, retry: this.retry });
     this.state.show("idle");
@@ -37,18 +37,29 @@ export class Frame {
       (signal) => this.request(signal),
       (kind, details) => this.onState(kind, details),
     );
-    const View = VIEWS[view];
-    if (View === undefined) {
+    if (!isView(view)) {
       const known = Object.keys(context.workspace.views).join(", ");
       this.state.show("failed", `There is no view “${view}”. The views are: ${known}`);
       return;
     }
-    this.drawing = new View(this.body, { ...context, refresh: () => this.refresh() });
+    this.loading = new RequestScheduler(
+      () => loadView(view),
+      (kind, details) => this.onState(kind, details),
+    );
+    if (view in VIEWS) this.start();
+    else this.loading.runNow();
+  }
+
+  start() {
+    this.drawing = new VIEWS[this.view](this.body, { ...this.context, refresh: () => this.refresh() });
   }
 
   /** Show a state of the store. isFromAddress: whether the server has to check all settings. */
   show(state, isFromAddress = false) {
-    if (this.drawing === undefined) return;
+    if (this.drawing === undefined) {
+      this.wanted = state; // shown as soon as the view is loaded
+      return;
+    }
     const { localSettings, figures } = VIEWS[this.view];
     const missing = this.drawing.missing(state);
     const needed = missing ? null : format(state, localSettings);
@@ -78,6 +89,7 @@ export class Frame {
 
   close() {
     this.requests.stop();
+    this.loading?.stop();
     this.drawing?.close();
   }
 
@@ -88,7 +100,11 @@ export class Frame {
   /** Show a state of `RequestScheduler`. */
   onState(kind, { response, error, seconds }) {
     this.body.setAttribute("aria-busy", String(kind === "translating"));
-    if (kind === "done") {
+    if (kind === "done" && this.drawing === undefined) {
+      this.state.show("idle");
+      this.start();
+      this.show(this.wanted, true);
+    } else if (kind === "done") {
       this.content = response;
       this.state.show("idle");
       this.drawing.show(response, this.shown);
@@ -108,17 +124,18 @@ export class Frame {
   }
 
   hideFigure() {
-    this.drawing.clear();
+    this.drawing?.clear();
     this.explanation.hidden = true;
     this.exports.hidden = true;
   }
 
   /** Show what the figure is, where the lecture has it, and what it does not show. */
   explain() {
-    const { caption, slide, limits } = this.content.figures[this.drawing.figure(this.content, this.shown)] ?? {};
+    const name = this.drawing.figure(this.content, this.shown);
+    const { caption, slide, limits } = this.content.figures[name] ?? {};
     this.explanation.hidden = !caption;
     this.exports.hidden = !caption;
-    this.listFigures();
+    this.listFigures(name);
     this.explanation.replaceChildren(
       make("h2", { class: "small" }, "What am I looking at?"),
       make("p", {}, [caption, limits].filter(Boolean).join(" ")),
@@ -126,11 +143,15 @@ export class Frame {
     );
   }
 
-  /** List the figures that can be saved: all, or those of the content if the view has requested all. */
-  listFigures() {
+  /**
+   * List the figures that can be saved: all, or those of the content if the view has requested all. explained: the figure
+   * that is chosen when the view changes to it.
+   */
+  listFigures(explained) {
     const { exported, figures } = VIEWS[this.view];
     const listed = exported.filter(([name]) => figures !== undefined || name in this.content.figures);
-    const chosen = this.figureMenu.value;
+    const chosen = explained === this.explained ? this.figureMenu.value : explained;
+    this.explained = explained;
     this.figureMenu.replaceChildren(...listed.map(([name, title]) => make("option", { value: name }, title)));
     this.figureMenu.value = listed.some(([name]) => name === chosen) ? chosen : listed[0][0];
     this.figureMenu.hidden = listed.length < 2;

@@ -4,7 +4,8 @@
 // 1. In Python, a file in `analysis/views/` has a subclass of `ViewState`: the described settings of the view, and the
 //    method `content`, which returns its figures and facts. `VIEWS` in `analysis/view_state.py` gets a line.
 //    `dragoman inspect --from` then draws the view's figures, and the property tests cover its state.
-// 2. In this folder, `views/NAME.js` exports a class with the interface below, and `views.js` gets a line. A view that is
+// 2. In this folder, `views/NAME.js` exports a class with the interface below, and `views.js` gets a line, and a
+//    second one if the view has no sentence. A view that is
 //    not in both lists is not in the navigation.
 //
 //    constructor(root, context)   root: an empty element, of which the view owns everything. context: {store, workspace,
@@ -33,9 +34,12 @@ const SHARED = ["model", "source", "target", "to"];
 export class Store {
   /**
    * address: a Location. onChange: called after each change with the new state, and whether it comes from the address,
-   * which may be wrong, and not from a control of the page.
+   * which may be wrong, and not from a control of the page. hasSentence: whether a view, named by its argument, shows a
+   * sentence.
    */
-  constructor(address, history, onChange) {
+  constructor(address, history, onChange, hasSentence) {
+    this.hasSentence = hasSentence;
+    this.sentence = {}; // the shared settings of the last view of a sentence
     this.address = address;
     this.history = history;
     this.onChange = onChange;
@@ -71,7 +75,10 @@ export class Store {
   /** Show another view, with the settings that it had before, and the sentence of the current one. */
   open(view) {
     this.others.set(this.state.view, this.state);
-    const shared = Object.fromEntries(SHARED.filter((name) => name in this.state).map((name) => [name, this.state[name]]));
+    if (this.hasSentence(this.state.view)) {
+      this.sentence = Object.fromEntries(SHARED.filter((name) => name in this.state).map((name) => [name, this.state[name]]));
+    }
+    const shared = this.hasSentence(view) ? this.sentence : {};
     const own = Object.entries(this.others.get(view) ?? {}).filter(([name]) => !SHARED.includes(name));
     this.replace({ view, ...shared, ...Object.fromEntries(own) }, true);
   }

@@ -1,16 +1,33 @@
-// The views of the page, in the order of the navigation. The interface is described in store.js.
+// The views of the page, which are loaded when they are first opened. Their interface is described in store.js.
 
-import { AttentionView } from "./views/attention.js";
-import { TrainingView } from "./views/training.js";
-import { TranslateView } from "./views/translate.js";
-import { TreeView } from "./views/tree.js";
-import { WhatIfView } from "./views/what_if.js";
+import { UnreachableError } from "../shared/server.js";
 
-/** The class of each view by its name in addresses. */
-export const VIEWS = {
-  translate: TranslateView,
-  attention: AttentionView,
-  "what-if": WhatIfView,
-  tree: TreeView,
-  training: TrainingView,
+/** Load the class of each view, by its name in addresses. */
+const LOADERS = {
+  translate: async () => (await import("./views/translate.js")).TranslateView,
+  attention: async () => (await import("./views/attention.js")).AttentionView,
+  "what-if": async () => (await import("./views/what_if.js")).WhatIfView,
+  tree: async () => (await import("./views/tree.js")).TreeView,
+  training: async () => (await import("./views/training.js")).TrainingView,
+  positions: async () => (await import("./views/positions.js")).PositionsView,
 };
+
+/** The views that have no model, sentence and translation. */
+const WITHOUT_SENTENCE = new Set(["training", "positions"]);
+
+/** The classes that are loaded so far, by the names of the views. */
+export const VIEWS = Object.create(null);
+
+export const isView = (name) => Object.hasOwn(LOADERS, name);
+
+export const hasSentence = (name) => !WITHOUT_SENTENCE.has(name);
+
+/** Load a view into VIEWS. Throws UnreachableError if the server does not answer. */
+export async function loadView(name) {
+  try {
+    VIEWS[name] ??= await LOADERS[name]();
+  } catch (error) {
+    throw error instanceof TypeError ? new UnreachableError() : error;
+  }
+  return VIEWS[name];
+}

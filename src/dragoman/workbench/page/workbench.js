@@ -6,7 +6,7 @@ import { Announcer, StateLine, describe } from "../shared/state.js";
 import { make } from "./dom.js";
 import { Frame } from "./frame.js";
 import { Store } from "./store.js";
-import { VIEWS } from "./views.js";
+import { VIEWS, hasSentence, isView } from "./views.js";
 
 const element = (id) => document.getElementById(id);
 
@@ -18,7 +18,7 @@ const KEYS = [
 ];
 
 const announcer = new Announcer(element("announced"));
-const store = new Store(location, history, show);
+const store = new Store(location, history, show, hasSentence);
 const startLine = element("startup");
 const startState = new StateLine({
   line: startLine,
@@ -40,7 +40,7 @@ const startup = new RequestScheduler(
 );
 
 function open(response) {
-  workspace = { ...response, views: Object.fromEntries(Object.entries(response.views).filter(([name]) => name in VIEWS)) };
+  workspace = { ...response, views: Object.fromEntries(Object.entries(response.views).filter(([name]) => isView(name))) };
   startLine.remove();
   const { models } = workspace;
   element("model-box").hidden = models.length < 2;

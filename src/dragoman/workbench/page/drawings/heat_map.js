@@ -6,6 +6,8 @@ import { DataTable } from "./table.js";
 
 /** The size of a cell in pixels. */
 const [SMALLEST, LARGEST] = [9, 30];
+/** The height that the rows of a matrix share, and the height and width that a numbered label needs, in pixels. */
+const [MATRIX_HEIGHT, LABEL_HEIGHT, LABEL_WIDTH] = [440, 15, 32];
 
 export class HeatMap {
   /** root: the element to fill. name: the accessible name. onPoint: called with the {row, column} at the pointer or null. */
@@ -43,10 +45,13 @@ export class HeatMap {
     this.observer.observe(this.scroll);
   }
 
-  /** Draw a panel (panels.js). rows, columns: the labels. limit: the value at the end of the colour scale. */
-  show(panel, rows, columns, limit, isSigned = false) {
-    const isOther = rows !== this.rows || columns !== this.columns;
-    Object.assign(this, { panel, rows, columns, limit, isSigned });
+  /**
+   * Draw a panel (panels.js). rows, columns: the labels. limit: the value at the end of the colour scale. axes: the names of
+   * the rows and columns of a matrix, whose labels are numbers. It is shown as a whole, and only some labels are visible.
+   */
+  show(panel, rows, columns, limit, { isSigned = false, axes = null, digits = 4 } = {}) {
+    const isOther = rows.length !== this.rows?.length || columns.length !== this.columns?.length || rows.some((text, row) => text !== this.rows[row]) || columns.some((text, column) => text !== this.columns[column]);
+    Object.assign(this, { panel, rows, columns, limit, isSigned, axes, digits });
     if (isOther) {
       this.position = undefined;
       this.rowLabels.replaceChildren(...rows.map((text) => make("div", {}, token(text))));
@@ -54,9 +59,9 @@ export class HeatMap {
     }
     this.resize();
     this.paint();
-    this.table.show(["row", "column", "value"], rows.length * columns.length, (index) => {
+    this.table.show([...(axes ?? ["row", "column"]), "value"], rows.length * columns.length, (index) => {
       const [row, column] = [Math.floor(index / columns.length), index % columns.length];
-      return [rows[row], columns[column], this.panel.values[index].toFixed(4)];
+      return [rows[row], columns[column], this.panel.values[index].toFixed(digits)];
     });
     this.point(this.position ?? null, false, true);
   }
@@ -68,6 +73,16 @@ export class HeatMap {
     const free = this.scroll.clientWidth - this.rowLabels.offsetWidth - 16;
     const size = Math.max(SMALLEST, Math.min(LARGEST, Math.floor(free / this.columns.length)));
     style.setProperty("--cell", `${size}px`);
+    style.setProperty("--cell-height", `${size}px`);
+    if (this.axes) {
+      const width = Math.max(1, Math.min(LARGEST, free / this.columns.length));
+      const height = Math.max(2, Math.min(LARGEST, MATRIX_HEIGHT / this.rows.length));
+      style.setProperty("--cell", `${width}px`);
+      style.setProperty("--cell-height", `${height}px`);
+      thin(this.rowLabels, LABEL_HEIGHT / height);
+      thin(this.columnLabels, LABEL_WIDTH / width);
+    }
+    this.scroll.firstElementChild.classList.toggle("is-matrix", this.axes !== null);
     style.setProperty("--rows", this.rows.length);
     style.setProperty("--columns", this.columns.length);
   }
@@ -100,8 +115,10 @@ export class HeatMap {
     this.lit = [this.rowLabels.children[row], this.columnLabels.children[column]];
     for (const element of this.lit) element.classList.add("is-lit");
     const value = this.panel.values[row * this.columns.length + column];
-    this.readout.replaceChildren(token(this.rows[row]), " → ", token(this.columns[column]), `: ${value.toFixed(4)}`);
-    const spoken = `${visible(this.rows[row])} → ${visible(this.columns[column])}: ${value.toFixed(2)}`;
+    const number = value.toFixed(this.digits).replace("-", "−");
+    const place = this.axes ? [`${this.axes[0]} = ${this.rows[row]}, ${this.axes[1]} = ${this.columns[column]}`] : [token(this.rows[row]), " → ", token(this.columns[column])];
+    this.readout.replaceChildren(...place, `: ${number}`);
+    const spoken = this.axes ? this.readout.textContent : `${visible(this.rows[row])} → ${visible(this.columns[column])}: ${value.toFixed(2)}`;
     this.cursor.textContent = spoken;
     if (isSpoken) this.announce(spoken);
     if (!isSilent) this.onPoint(position);
@@ -132,4 +149,10 @@ export class HeatMap {
     this.position = { row: target[0], column: target[1] };
     this.point(this.position, true);
   }
+}
+
+/** Hide labels of rows or columns that would overlap. smallest: the smallest distance of two labels in cells. */
+function thin(labels, smallest) {
+  const distance = [1, 2, 5, 10, 20, 50, 100, 200].find((each) => each >= smallest);
+  [...labels.children].forEach((label, index) => label.classList.toggle("is-hidden", index % distance !== 0));
 }
