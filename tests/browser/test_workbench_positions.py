@@ -68,7 +68,8 @@ def test_values_are_those_of_the_formula(tabs: WorkbenchTabs) -> None:
 
 
 def test_the_products_rise_where_the_documentation_says(tabs: WorkbenchTabs) -> None:
-    tab = tabs.open()
+    tab = tabs.open("view=positions&length=4")
+    wait_until_drawn(tab)
     for settings, distance in (("width=512", 44), ("width=64", 6), ("width=512&base=100000", 25)):
         tab.goto(f"{tabs.address}#view=positions&picture=products&{settings}")
         expect(tab.locator(".rises")).to_have_text(
@@ -183,7 +184,8 @@ def test_a_schedule_peaks_after_its_warm_up(tabs: WorkbenchTabs) -> None:
 
 def test_impossible_settings_are_refused(tabs: WorkbenchTabs) -> None:
     tabs.expected = ("status of 400",)
-    tab = tabs.open()
+    tab = tabs.open("view=positions&length=4")
+    wait_until_drawn(tab)
     for settings, message in (
         ("scheme=alibi&base=5", "Positions of kind alibi have no base: remove base=5"),
         ("scheme=one_hot&width=64&length=65", "Length 65 exceeds the 64 positions of one_hot"),
