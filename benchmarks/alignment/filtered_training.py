@@ -1,11 +1,12 @@
 """BLEU after training on a clean text, on the same text with planted noise, and on the noisy text after filtering.
 
     python benchmarks/alignment/filtered_training.py --share 0.2 --minutes 15 --out runs/filtered
+    python benchmarks/alignment/filtered_training.py --share 0.2 --updates 900 --preset tiny --only clean filtered
 
 The noise is that of noise.py: four kinds in equal numbers in the 155,366 pairs of Tatoeba en–de. A noisy pair loses its
 true target, so the noisy text has fewer good pairs than the clean one. Each text is the training corpus of
-recipes/tatoeba-en-de.yaml for the same number of minutes. `noisy` and `clean` are cleaned with the default rules;
-`mismatched` also with `data.cleaning.mismatched`, and `filtered` with `final_punctuation` in addition. The table
+recipes/tatoeba-en-de.yaml for the same number of minutes or updates. `noisy` and `clean` are cleaned with the default
+rules; `mismatched` also with `data.cleaning.mismatched`, and `filtered` with `final_punctuation` in addition. The table
 contains BLEU on the test set. DRAGOMAN_DATA is the folder of the data sets. Runs that exist in --out are not repeated,
 and an unfinished run continues.
 """
@@ -36,6 +37,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--share", type=float, default=0.2, help="share of noisy pairs (0.2)")
     parser.add_argument("--minutes", type=float, default=15, help="time limit of a training run (15)")
+    parser.add_argument("--updates", type=int, help="number of updates instead of minutes, on a busy machine")
     parser.add_argument("--pairs", type=int, default=155_366)
     parser.add_argument("--preset", default="small", help="size of the model (small)")
     parser.add_argument("--seed", type=int, default=1)
@@ -77,7 +79,8 @@ def settings(text: Path, run: Path, rules: dict[str, bool], arguments: argparse.
     return {
         "data.train": {"tsv": str(text)},
         "data.cleaning": rules,
-        "train.max_minutes": arguments.minutes,
+        "train.max_minutes": arguments.minutes if arguments.updates is None else None,
+        "train.max_steps": arguments.updates,
         "train.seed": arguments.seed,
         "model.preset": arguments.preset,
         "out": str(run),
