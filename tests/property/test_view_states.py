@@ -23,6 +23,8 @@ def values(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
         return st.booleans()
     if schema.get("type") == "array":
         return st.lists(values(schema["items"]), max_size=3)
+    if "pattern" in schema:
+        return st.from_regex(schema["pattern"], fullmatch=True)
     return st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 
 

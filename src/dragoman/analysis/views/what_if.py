@@ -26,7 +26,11 @@ class WhatIfState(SentenceState):
     view: Literal["what-if"] = Field("what-if", description="The name of the view.")
     position: int = Field(1, ge=1, description="Position in the output, from 1, whose alternatives are shown.")
     count: int = Field(10, ge=1, le=50, description="Number of alternatives.")
-    prefix: str = Field("", description="Ids of the tokens that the output must begin with, separated by dots.")
+    prefix: str = Field(
+        "",
+        description="Ids of the tokens that the output must begin with, separated by dots.",
+        json_schema_extra={"pattern": r"([0-9]+(\.[0-9]+)*)?"},
+    )
     off: tuple[str, ...] = Field((), description="Heads that are off, such as decoder.cross_attention:4:3.")
 
     @field_validator("prefix")
