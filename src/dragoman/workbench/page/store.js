@@ -46,9 +46,14 @@ export class Store {
     this.others = new Map(); // the last settings of the views that are not shown
     this.state = parse(address.hash);
     window.addEventListener("hashchange", () => {
-      this.state = parse(address.hash);
+      this.read();
       this.onChange(this.state, true);
     });
+  }
+
+  /** Read the state from the address. After a change of the address, the event may not have arrived yet. */
+  read() {
+    this.state = parse(this.address.hash);
   }
 
   /** A setting as text, or a default. */

@@ -46,6 +46,7 @@ function open(response) {
   element("model-box").hidden = models.length < 2;
   element("model").replaceChildren(...models.map(({ name }) => make("option", { value: name }, name)));
   element("views").replaceChildren(...Object.entries(workspace.views).map(([name, title]) => tab(name, title)));
+  store.read();
   if (store.state.view) show(store.state);
   else store.set({ view: models.length ? "translate" : "training" });
 }
