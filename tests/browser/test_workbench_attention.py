@@ -35,6 +35,7 @@ def test_every_cell_shows_the_weight_of_the_model(tabs: WorkbenchTabs, server: W
     tab = tabs.open(f"view=attention&{SENTENCE}&layer=1&head=2")
     wait_until_drawn(tab)
     tab.get_by_text("Numbers as a table").click()
+    tab.locator("tbody tr").first.wait_for()
     shown: list[list[str]] = []
     while True:
         rows = tab.locator("tbody tr").all()

@@ -45,6 +45,7 @@ def test_typing_causes_few_requests_and_shows_only_the_last(tabs: WorkbenchTabs,
 def test_a_stale_translation_is_never_shown(tabs: WorkbenchTabs) -> None:
     """The answers arrive in the wrong order, and only the last request's is shown."""
     tab = tabs.open("view=translate")
+    tab.locator(".translation").wait_for(state="attached")
     shown: list[str] = []
     tab.expose_function("note", lambda text: shown.append(text))
     tab.evaluate(

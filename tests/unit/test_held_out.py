@@ -294,8 +294,7 @@ def test_every_task_compares_before_it_prepares(
 
     for name in (
         "translation.job.prepare",
-        "language_model.job.prepare_texts",
-        "masked_language_model.job.prepare_texts",
+        "text_job.prepare_texts",
     ):
         monkeypatch.setattr(f"dragoman.tasks.{name}", stop)
     monkeypatch.setattr("dragoman.tasks.labelled.job.train_tokenizers", stop)

@@ -203,7 +203,7 @@ def test_the_commands_print_and_write_figures(tmp_path: Path, capsys: pytest.Cap
     write_tiny_model(tmp_path / "model")
     model = [str(tmp_path / "model"), SOURCE, "--target", TARGET, "--device", "cpu"]
     for verb, names in (
-        ("lens", ["lens"]),
+        ("lens", ["lens", "predictions"]),
         ("relevance", ["relevance"]),
         ("rollout", ["rollout.decoder", "rollout.encoder"]),
     ):
