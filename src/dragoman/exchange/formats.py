@@ -168,7 +168,7 @@ HUGGING_FACE = "huggingface"
 
 
 def _hugging_face_format(model: Path) -> str:
-    """Return the family of Hugging Face that represents a model. Raises ModelError if there is none."""
+    """Return the family of Hugging Face that represents a model. Raises ModelError if no family does."""
     kind = check_serves(model, "export")
     families = [name for name, each in _KINDS.items() if each is kind and name in READERS]
     if not families:

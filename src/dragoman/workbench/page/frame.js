@@ -1,4 +1,4 @@
-// The frame around a view: it requests the view's content, shows why there is none, explains the figure and exports it.
+// The frame around a view: it requests the view's content, shows why it is missing, explains the figure and exports it.
 
 import { RequestScheduler } from "../shared/scheduler.js";
 import { StateLine, describe } from "../shared/state.js";

@@ -34,7 +34,7 @@ export class SentenceForm {
   }
 }
 
-/** Return the model of a state, or undefined if there is none of its name. */
+/** Return the model of a state, or undefined if no model has its name. */
 export function modelOf(workspace, state) {
   return state.model ? workspace.models.find(({ name }) => name === state.model) : workspace.models[0];
 }

@@ -20,13 +20,13 @@
 //    show(content, state)         draw new content: {facts, figures}, see content.js
 //    update(state)                draw the same content again after a change of local settings
 //    figure(content, state)       the name of the figure that is explained (caption, slide, limits)
-//    clear()                      remove the drawn content, because there is none for the current state
+//    clear()                      remove the drawn content, because the current state has no content
 //    close()                      release timers and streams
 //
 //    The frame (frame.js) requests the content, shows loading, empty, refused and unreachable states, explains the
 //    figure, and exports it. Figures are drawn by a module of `drawings/` for each kind of figure. Texts go into the page
 //    as text nodes only (dom.js), and tokens into a <bdi>, because of right-to-left scripts.
-// 3. A browser test in tests/browser/test_workbench_NAME.py, and a row in docs/workbench.md.
+// 3. A browser test in tests/browser/workbench/test_workbench_NAME.py, and a row in docs/workbench.md.
 
 /** Settings that views of a sentence share. They are kept when the view changes. */
 const SHARED = ["model", "source", "target", "to"];

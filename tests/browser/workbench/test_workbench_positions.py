@@ -27,13 +27,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkbenchServer
         yield found
 
 
-@pytest.fixture
-def tabs(browser: Any, server: WorkbenchServer) -> Iterator[WorkbenchTabs]:
-    found = WorkbenchTabs(browser, server.address)
-    yield found
-    found.close()
-
-
 def table(tab: Any) -> np.ndarray:
     """All values of the table of numbers, over all its pages."""
     tab.get_by_text("Numbers as a table").click()

@@ -49,13 +49,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkbenchServer
         yield found
 
 
-@pytest.fixture
-def tabs(browser: Any, server: WorkbenchServer) -> Iterator[WorkbenchTabs]:
-    found = WorkbenchTabs(browser, server.address)
-    yield found
-    found.close()
-
-
 def seconds(tab: Any, fragment: str, ready: str) -> float:
     """The time from a change of the address to the appearance of an element, in the page's own clock."""
     script = """([fragment, ready]) => new Promise((done) => {

@@ -1,27 +1,12 @@
 """The view of translations: typing, choosing one of several, and links between words."""
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
-from workbench_server import WorkbenchServer, workbench_served, write_workspace
+from workbench_server import WorkbenchServer
 from workbench_tabs import WorkbenchTabs, expect, wait_until_drawn
 
 from dragoman.translation.translator import Translator
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkbenchServer]:
-    with workbench_served(write_workspace(tmp_path_factory.mktemp("workspace"))) as found:
-        yield found
-
-
-@pytest.fixture
-def tabs(browser: Any, server: WorkbenchServer) -> Iterator[WorkbenchTabs]:
-    found = WorkbenchTabs(browser, server.address)
-    yield found
-    found.close()
 
 
 def best(server: WorkbenchServer, source: str, count: int = 5) -> list[Any]:

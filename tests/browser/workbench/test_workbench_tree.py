@@ -1,29 +1,15 @@
 """The view of search trees: nodes and paths of the search, replay, scores, and the keyboard."""
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from workbench_server import WorkbenchServer, workbench_served, write_workspace
+from workbench_server import WorkbenchServer
 from workbench_tabs import WorkbenchTabs, expect, wait_until_drawn
 
 from dragoman.decode.search_tree import SearchTree
 
 SENTENCE = "source=a+dog+runs"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkbenchServer]:
-    with workbench_served(write_workspace(tmp_path_factory.mktemp("workspace"))) as found:
-        yield found
-
-
-@pytest.fixture
-def tabs(browser: Any, server: WorkbenchServer) -> Iterator[WorkbenchTabs]:
-    found = WorkbenchTabs(browser, server.address)
-    yield found
-    found.close()
 
 
 def searched(server: WorkbenchServer, beam: int) -> tuple[list[Any], SearchTree]:

@@ -1,11 +1,10 @@
 """The view of changed computations: forced tokens, alternatives, and heads that are switched off."""
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from workbench_server import WorkbenchServer, workbench_served, write_workspace
+from workbench_server import WorkbenchServer
 from workbench_tabs import WorkbenchTabs, expect, wait_until_drawn
 
 from dragoman.analysis.ablation import ablate_heads
@@ -14,19 +13,6 @@ from dragoman.text.symbols import BOS, PAD
 
 SENTENCE = "source=a+dog+runs"
 HEAD = "decoder.cross_attention:2:1"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkbenchServer]:
-    with workbench_served(write_workspace(tmp_path_factory.mktemp("workspace"))) as found:
-        yield found
-
-
-@pytest.fixture
-def tabs(browser: Any, server: WorkbenchServer) -> Iterator[WorkbenchTabs]:
-    found = WorkbenchTabs(browser, server.address)
-    yield found
-    found.close()
 
 
 def values(bars: Any) -> list[float]:

@@ -1,13 +1,12 @@
 """The frame of the workbench: addresses, navigation, keys, states without content, and saved figures."""
 
 import gzip
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from workbench_server import WorkbenchServer, workbench_served, write_workspace
+from workbench_server import WorkbenchServer
 from workbench_tabs import SOURCE, WorkbenchTabs, expect, violations, wait_until_drawn
 
 SENTENCE = "source=a+dog+runs+in+the+park+."
@@ -16,19 +15,6 @@ VIEWS = [
     "view=training",
     "view=positions",
 ]
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkbenchServer]:
-    with workbench_served(write_workspace(tmp_path_factory.mktemp("workspace"))) as found:
-        yield found
-
-
-@pytest.fixture
-def tabs(browser: Any, server: WorkbenchServer) -> Iterator[WorkbenchTabs]:
-    found = WorkbenchTabs(browser, server.address)
-    yield found
-    found.close()
 
 
 def test_the_first_load_is_small(tabs: WorkbenchTabs) -> None:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from workbench_server import WorkbenchServer, log_step, workbench_served
@@ -25,13 +24,6 @@ def runs(tmp_path: Path) -> list[Path]:
 def server(runs: list[Path]) -> Iterator[WorkbenchServer]:
     with workbench_served(runs) as found:
         yield found
-
-
-@pytest.fixture
-def tabs(browser: Any, server: WorkbenchServer) -> Iterator[WorkbenchTabs]:
-    found = WorkbenchTabs(browser, server.address)
-    yield found
-    found.close()
 
 
 def test_runs_without_a_model_are_shown_at_once(tabs: WorkbenchTabs) -> None:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,13 +20,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkbenchServer
     write_tiny_model(folder / "recurrent", config=recurrent)
     with workbench_served([*write_workspace(folder), folder / "recurrent"]) as found:
         yield found
-
-
-@pytest.fixture
-def tabs(browser: Any, server: WorkbenchServer) -> Iterator[WorkbenchTabs]:
-    found = WorkbenchTabs(browser, server.address)
-    yield found
-    found.close()
 
 
 def test_every_cell_shows_the_weight_of_the_model(tabs: WorkbenchTabs, server: WorkbenchServer) -> None:
