@@ -32,22 +32,22 @@ FAMILIES: dict[str, tuple[dict[str, Any], dict[str, int], list[str]]] = {
     "recurrent": (
         {"encoder": {"kind": "recurrent"}, "decoder": {"kind": "recurrent"}},
         {CROSS: 1},
-        [f"{ENCODER}: the encoder, a RecurrentEncoder", f"{DECODER}: the decoder, a RecurrentDecoder"],
+        [f"{ENCODER}: the encoder does not have", f"{DECODER}: the decoder does not have"],
     ),
     "convolutional": (
         {"encoder": {"kind": "convolutional", **LAYERS}, "decoder": {"kind": "convolutional", **LAYERS}},
         {CROSS: 2},
-        [f"{ENCODER}: the encoder, a ConvolutionalEncoder", f"{DECODER}: the decoder, a ConvolutionalDecoder"],
+        [f"{ENCODER}: the encoder does not have", f"{DECODER}: the decoder does not have"],
     ),
     "bytenet with attention": (
         {"encoder": {"kind": "bytenet", **LAYERS}, "decoder": {"kind": "bytenet", **LAYERS, "cross_attention": {}}},
         {CROSS: 2},
-        [f"{ENCODER}: the encoder, a ByteNetEncoder", f"{DECODER}: the decoder, a ByteNetDecoder"],
+        [f"{ENCODER}: the encoder does not have", f"{DECODER}: the decoder does not have"],
     ),
     "mean of embeddings": (
         {"encoder": {"kind": "mean"}},
         {DECODER: 2, CROSS: 2},
-        [f"{ENCODER}: the encoder, a SimpleEncoder, does not have this kind of attention"],
+        [f"{ENCODER}: the encoder does not have this kind of attention"],
     ),
     "hard": ({"decoder": {**TRANSFORMER, "cross_attention": {"kind": "hard"}}}, {ENCODER: 2, DECODER: 2, CROSS: 2}, []),
     "linear": (
@@ -236,13 +236,12 @@ def test_errors_are_reported(
     assert sorted(os.listdir(tmp_path)) == before
 
 
-def test_a_model_without_attention_names_its_family(tmp_path: Path) -> None:
+def test_a_model_without_attention_names_what_is_missing(tmp_path: Path) -> None:
     bytenet = {"encoder": {"kind": "bytenet"}, "decoder": {"kind": "bytenet"}}
     reason = (
-        "no attention weights. encoder.self_attention: the encoder, a ByteNetEncoder, does not have this kind of "
-        "attention; "
-        "decoder.self_attention: the decoder, a ByteNetDecoder, does not have this kind of attention; "
-        "decoder.cross_attention: the decoder, a ByteNetDecoder, does not have this kind of attention"
+        "no attention weights. encoder.self_attention: the encoder does not have this kind of attention; "
+        "decoder.self_attention: the decoder does not have this kind of attention; "
+        "decoder.cross_attention: the decoder does not have this kind of attention"
     )
     with pytest.raises(ConfigError, match=reason):
         translator(tmp_path / "model", **bytenet).inspect(SOURCE, TARGET)

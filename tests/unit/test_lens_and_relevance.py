@@ -63,7 +63,7 @@ def test_the_prediction_after_a_layer_is_that_of_a_model_that_ends_there() -> No
 
 
 def test_a_decoder_whose_layers_have_no_prediction_says_so() -> None:
-    with pytest.raises(ConfigError, match="a RecurrentDecoder has no prediction after each layer, because no layer"):
+    with pytest.raises(ConfigError, match="this decoder has no prediction after each layer, because no layer"):
         decoder_lens(translator("recurrent"), SOURCE)
     with pytest.raises(ConfigError, match="so that no token follows a prefix"):
         decoder_lens(predictor(), SOURCE)

@@ -92,7 +92,7 @@ def decoder_lens(
     decoder = getattr(subject.model, "decoder", None)
     if not isinstance(decoder, LayeredDecoder):
         raise ConfigError(
-            f"a {type(decoder).__name__} has no prediction after each layer, because no layer passes the state that is "
+            "this decoder has no prediction after each layer, because no layer passes the state that is "
             "projected on to the next: use a Transformer, a convolutional decoder or ByteNet"
         )
     with torch.inference_mode(), recording_layers() as steps:

@@ -101,7 +101,7 @@ def subject_of(loaded: Loaded, text: Text, settings: SubjectSettings | None = No
         request = loaded.request(to=settings.to, tags=settings.tags)
         return translation_subject(loaded, text, settings.target, request)
     raise ConfigError(
-        f"a {type(loaded).__name__} cannot be analysed: load a translation model, a language model or a model that "
+        "this model cannot be analysed: load a translation model, a language model or a model that "
         "predicts labels of texts"
     )
 

@@ -130,7 +130,7 @@ def without_weights(model: Model | nn.Module, kinds: Sequence[str] | None = None
         layers = [module for name, module in attentions.items() if name.split(".")[0] == side and name.endswith(suffix)]
         reasons = dict.fromkeys(module.weightless for module in layers if module.weightless is not None)
         if not layers:
-            lines.append(f"{kind}: the {side}, a {type(modules[side]).__name__}, does not have this kind of attention")
+            lines.append(f"{kind}: the {side} does not have this kind of attention")
         lines += [f"{kind}: {reason}" for reason in reasons]
     return lines
 

@@ -128,7 +128,7 @@ def test_what_a_family_lacks_is_said_in_words(tabs: WorkbenchTabs) -> None:
     tab = tabs.open(f"view=attention&model=recurrent&{SENTENCE}")
     wait_until_drawn(tab)
     expect(tab.locator(".absent li").first).to_contain_text(
-        "No weights: encoder.self_attention: the encoder, a RecurrentEncoder, does not have this kind of attention"
+        "No weights: encoder.self_attention: the encoder does not have this kind of attention"
     )
     expect(tab.get_by_label("Kind").locator("option")).to_have_text(["decoder, attention over the source"])
 
