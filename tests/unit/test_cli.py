@@ -62,8 +62,8 @@ FROZEN = {
     "--precision --device --threads --quiet -q --divide --no-divide",
     "demo": "settings --out --languages --quiet -q",
     "describe": "model --vocabulary --pairs --length --depth --draw --json",
-    "inspect attention": "model text --from --mask --nodes --edges --picture --grid --task --out -o --target --pair "
-    "--word --to --tags --device --threads --quiet -q",
+    "inspect attention": "model text --from --with --mask --nodes --edges --picture --grid --task --out -o --target "
+    "--pair --word --to --tags --device --threads --quiet -q",
     "inspect heads": "model text --off --target --json --pair --word --mask --task --to --tags --device --threads "
     "--quiet -q",
     "inspect alignment": "model text --target --gold --aligner --out -o --json --to --tags --device --threads "

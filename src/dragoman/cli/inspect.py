@@ -62,6 +62,12 @@ def inspect(
             "--from", metavar="URL", help="Address of a view of `dragoman workbench`, whose figures are written."
         ),
     ] = None,
+    others: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--with", metavar="FOLDER", help="Further model, run or word aligner that the address names; repeatable."
+        ),
+    ] = None,
     task: TaskName = None,
     to: To = None,
     tags: Tags = None,
@@ -90,8 +96,9 @@ def inspect(
         given = {"TEXT": text, "--target": target, "--pair": pair, "--word": word, "--mask": mask, "--nodes": nodes}
         more = {"--edges": edges, "--picture": picture, "--grid": grid, "--task": task, "--to": to, "--tags": tags}
         reject_options({**given, **more}, "without --from")
-        _write_view(model, address, out, device)
+        _write_view([model, *(others or ())], address, out, device)
         return
+    reject_options({"--with": others}, "with --from")
     if text is None:
         raise ConfigError("there is nothing to inspect: pass a TEXT, or --from with the address of a view")
     kind = check_model_kind(model, "inspect")
@@ -122,14 +129,14 @@ def inspect(
     info(f"wrote {len(files)} files to {out}. Open {out / PAGE} in a browser")
 
 
-def _write_view(folder: Path, address: str, out: Path, device: str | None) -> None:
-    """Write the figures of a view of the workbench. folder: the model or run that the address names."""
+def _write_view(folders: list[Path], address: str, out: Path, device: str | None) -> None:
+    """Write the figures of a view of the workbench. folders: those that the address names."""
     from dragoman.analysis.view_state import parse_view_state
     from dragoman.analysis.workspace import Workspace
     from dragoman.base.log import info
 
     state = parse_view_state(address)
-    files = state.content(Workspace([folder], device)).save(out)
+    files = state.content(Workspace(folders, device)).save(out)
     info(f"wrote {len(files)} files to {out}")
 
 
