@@ -9,7 +9,7 @@ from dragoman.lecture.models import recipe, short_corpus
 from dragoman.tasks.train import load_recipe
 
 
-@pytest.mark.parametrize("name", ["transformer", "recurrent", "recurrent-without-attention"])
+@pytest.mark.parametrize("name", ["transformer", "recurrent", "recurrent-without-attention", "language-model"])
 def test_a_recipe_is_valid_and_its_corpus_is_written_once(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -110,6 +110,7 @@ The deck does not err here, and this sentence says so in words.
         ("**3**", "**4**", "4 is in bold, but in no assert"),
         ("== 3", "== 4", "3 is in bold, but in no assert"),
         ("[41.5]", "[41.6]", "41.6"),
+        ("== 3\n```\n", "== 3\n```\n```\n", "a block of code"),
     ],
 )
 def test_a_missing_part_is_noticed(old: str, new: str, reason: str | None) -> None:

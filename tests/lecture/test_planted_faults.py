@@ -12,6 +12,7 @@ from lecture_pages import Page
 from dragoman.alignment.estimation.corpus import Corpus, Expectation
 from dragoman.alignment.methods.ibm1 import IBM1
 from dragoman.metrics.bleu import BLEU
+from dragoman.ngrams.kneser_ney import Discounts, KneserNeyConfig
 from dragoman.nn.mask import Mask
 from dragoman.nn.positions import sinusoidal
 from dragoman.nn.scorers import ScaledDot
@@ -78,7 +79,18 @@ def expectation_without_normalisation(patch: Patch) -> None:
     patch.setattr(IBM1, "expectation", wrong)
 
 
+def discount_without_a_factor(patch: Patch) -> None:
+    """n₁ / (n₁ + n₂) instead of n₁ / (n₁ + 2 n₂)."""
+
+    def wrong(self: KneserNeyConfig, counts: Any) -> Discounts | None:
+        ones, twos = (int((counts == number).sum()) for number in (1, 2))
+        return Discounts(*(ones / (ones + twos),) * 3) if ones and twos else None
+
+    patch.setattr(KneserNeyConfig, "discounts", wrong)
+
+
 FAULTS: dict[str, tuple[Callable[[Patch], None], ...]] = {
+    "n-grams.md": (discount_without_a_factor,),
     "noisy-channel.md": (expectation_without_normalisation,),
     "scaling.md": (no_scale,),
     "masks.md": (mask_off_by_one,),
