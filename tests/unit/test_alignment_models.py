@@ -139,8 +139,11 @@ def test_models_equal_their_definitions(config: MethodConfig) -> None:
         if getattr(config, "prior", 0) == 0:
             assert probabilities.sum() == pytest.approx(1, abs=1e-9)
     assert objectives == pytest.approx(expected_objectives, abs=100 * close)
+    with Workers(1) as workers:
+        probabilities = model.link_probabilities(WordPairs.of(sources, targets), workers)
     start = 0
     for number, posterior in enumerate(found.posteriors):
+        assert probabilities[number] == pytest.approx(posterior[1:].T, abs=100 * close)
         best = posterior[1:].argmax(0)
         clear = np.sort(posterior, axis=0)[-1] - np.sort(posterior, axis=0)[-2] > 1e-4
         chosen = np.where(posterior[0] > posterior[1:].max(0), -1, best)

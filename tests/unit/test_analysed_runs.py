@@ -13,7 +13,7 @@ from tiny_model import write_tiny_model
 import dragoman.analysis.checkpoints as checkpoints_module
 from dragoman import Translator
 from dragoman.alignment.word_aligner import WordAligner
-from dragoman.analysis.alignments import compare_alignments, gold_links, grammar_gold
+from dragoman.analysis.alignments import compare_alignments, gold_links, grammar_gold, grammar_translation
 from dragoman.analysis.checkpoints import follow_checkpoints, head_figure, reference_figure
 from dragoman.analysis.loading import load_model
 from dragoman.analysis.relevance import token_relevance
@@ -105,9 +105,22 @@ def test_error_rates_are_those_of_the_measure() -> None:
     found = compare_alignments(translator(), SENTENCE, SubjectSettings(target=TRANSLATION), GOLD, {"HMM": aligner})
     assert list(found.links) == ["attention", "gradient", "HMM"]
     assert found.links["HMM"] == aligner.align([SENTENCE], [TRANSLATION], 1)[0]
+    assert np.array_equal(found.weights["HMM"], aligner.link_weights(SENTENCE, TRANSLATION))
+    weights = found.figure().weights
+    assert weights["HMM"].shape == (7, 6) and weights["HMM"].max() <= 1 + 1e-12
+    assert (weights["attention"].sum(0) <= 1 + 1e-5).all()
+    assert weights["gradient"].sum(0) == pytest.approx(1)
+    counts = found.confusion().counts
+    for name, (sure, possible, wrong, missed) in zip(found.links, counts.tolist(), strict=True):
+        assert (sure + possible + wrong, sure + missed) == (len(found.links[name]), len(gold.sure))
     for name, rate in found.error_rates.items():
         assert rate == pytest.approx(float(measure(count_all([gold], [set(found.links[name])]).sum(0), "aer")))
-    assert compare_alignments(translator(), SENTENCE, SubjectSettings(target=TRANSLATION)).error_rates == {}
+    plain = compare_alignments(translator(), SENTENCE, SubjectSettings(target=TRANSLATION))
+    assert plain.error_rates == {} and plain.with_gold(GOLD).error_rates["gradient"] == found.error_rates["gradient"]
+    with pytest.raises(ConfigError, match="there are no annotated links"):
+        plain.confusion()
+    with pytest.raises(ConfigError, match="two aligners are called gold"):
+        compare_alignments(translator(), SENTENCE, SubjectSettings(target=TRANSLATION), aligners={"gold": aligner})
 
 
 def test_gold_alignments_of_the_grammar_are_found_in_both_directions(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,8 +130,11 @@ def test_gold_alignments_of_the_grammar_are_found_in_both_directions(monkeypatch
     expected = align_english_german(corpus.derivations[sentence])
     assert grammar_gold(sentence.en, sentence.de).sure == expected.sure
     assert grammar_gold(sentence.de, sentence.en).possible == expected.reversed().possible
+    assert (grammar_translation(sentence.en), grammar_translation(sentence.de)) == (sentence.de, sentence.en)
     with pytest.raises(DataError, match="the embedded corpus does not contain the sentence pair 'a dog', 'ein Hund'"):
         grammar_gold("a dog", "ein Hund")
+    with pytest.raises(DataError, match="does not contain the sentence 'a dog': give one of `dragoman demo`"):
+        grammar_translation("a dog")
 
 
 def test_links_of_words_that_do_not_exist_are_rejected() -> None:

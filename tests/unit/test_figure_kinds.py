@@ -15,7 +15,7 @@ from test_search_tree_figure import tree_record
 import dragoman
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.inspect.attention import AttentionMap
-from dragoman.inspect.figures.alignments import alignment_figure, link_confusion
+from dragoman.inspect.figures.alignments import Alignments, alignment_figure, link_confusion
 from dragoman.inspect.figures.bars import largest_probabilities
 from dragoman.inspect.figures.figure import Figure
 from dragoman.inspect.figures.heads import head_grid, layer_heads, single_head
@@ -130,6 +130,26 @@ def test_links_have_the_error_rate_of_the_metric() -> None:
     assert figure.error_rates == {"one": 0.0, "two": pytest.approx(50.0)}, "1 − (1 + 1) / (2 + 2)"
     confusion = link_confusion({"two": [{(0, 0), (2, 0), (2, 1)}]}, [GOLD])
     assert confusion.counts.tolist() == [[1, 1, 1, 1]], "a sure, a possible and a wrong link; one sure link is missed"
+
+
+def test_hidden_links_are_not_drawn_and_the_others_look_the_same() -> None:
+    links = {"one": [(0, 0)], "two": [(1, 1)], "three": [(2, 0)]}
+    weights = {"two": np.array([[0.25, 0.5], [0.125, 0.75], [0.0, 0.0]])}
+    words = "a b c".split(), "A B".split()
+    all_layers = alignment_figure(*words, links, GOLD, weights)
+    some = alignment_figure(*words, links, GOLD, weights, ("one", "gold"))
+
+    def marks(figure: Alignments) -> list[tuple[object, ...]]:
+        lines = [line for line in figure.draw().axes[0].lines if len(line.get_xdata()) == 1]
+        return [(line.get_marker(), line.get_markersize(), line.get_markeredgecolor()) for line in lines]
+
+    assert marks(some) == marks(all_layers)[2:], "two marks per aligner: the link, and that of the legend"
+    assert [row[0] for row in some.table()] == ["aligner", "two", "three"]
+    assert next(row[-1] for row in some.table() if row[0] == "two") == 0.75
+    assert {"gold, sure", "gold, possible"} < {row[0] for row in all_layers.table()}
+    assert some.error_rates == all_layers.error_rates
+    assert [each["hidden"] for each in some.details()["aligners"]] == [True, False, False]
+    assert some.arrays()["weights-1"].tolist() == weights["two"].tolist()
 
 
 def test_the_colours_of_the_workbench_are_those_of_the_pictures() -> None:

@@ -58,6 +58,10 @@ def test_a_loaded_aligner_aligns_as_in_training(method: str, tmp_path: Path) -> 
     assert again.forward.tolist() == aligned.forward.tolist() and again.reverse.tolist() == aligned.reverse.tolist()
     assert loaded.settings() == aligner.settings()
     assert loaded.align(["A DOG, (runs)"], ["ein Hund läuft!"]) == [((0, 0), (1, 1), (2, 2))]
+    weights = loaded.link_weights("A DOG, (runs)", "ein Hund läuft!")
+    assert weights.shape == (3, 3) and weights.argmax(1).tolist() == [0, 1, 2]
+    assert ((weights >= 0) & (weights <= 1 + 1e-12)).all()
+    assert loaded.link_weights("", "ein").shape == (1, 0) and loaded.link_weights("unknown", "").shape == (0, 1)
     assert loaded.align(["unknown words", "", "a"], ["Unbekannte Wörter", "ein", " "])[1:] == [(), ()]
 
 

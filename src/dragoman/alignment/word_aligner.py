@@ -179,6 +179,14 @@ class WordAligner:
             forward, reverse = self.forward.align(pairs, workers), self.reverse.align(pairs.swapped(), workers)
         return _symmetrised(pairs, forward, reverse, symmetrization or self.config.symmetrization)
 
+    def link_weights(self, source: str, target: str) -> NDArray[np.float64]:
+        """Return the posterior probability of each link (target words, source words), the mean of both directions."""
+        pairs = _pairs([source], [target], (self.source_words, self.target_words), extend=False)
+        with Workers(1) as workers:
+            (forward,) = self.forward.link_probabilities(pairs, workers)
+            (reverse,) = self.reverse.link_probabilities(pairs.swapped(), workers)
+        return (forward + reverse.T) / 2
+
     def settings(self) -> Mapping[str, Any]:
         """Return a digest of the settings and parameters."""
         digest = hashlib.sha256(dump_yaml(self.config.model_dump(mode="json")).encode())

@@ -1,12 +1,11 @@
 """`compare_alignments`: the words that a model links by attention and by gradients, beside aligners and annotations."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dragoman.alignment.links.link_files import LinkFile
 from dragoman.alignment.links.links import Alignment, format_pharaoh, sorted_alignment
@@ -14,18 +13,18 @@ from dragoman.analysis.relevance import token_relevance
 from dragoman.analysis.subject import SubjectSettings, best_translation, visible_engine
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.inspect.attention import AttentionChoice, cross_attention_layers
-from dragoman.inspect.figures.alignments import Alignments, alignment_figure
+from dragoman.inspect.figures.alignments import GOLD, Alignments, alignment_figure, link_confusion
+from dragoman.inspect.figures.confusion import Confusion
 from dragoman.lecture.grammar.alignments import align_english_german
 from dragoman.lecture.grammar.corpus import generate
 from dragoman.metrics.alignment_error_rate import GoldLinks
 from dragoman.models.ensemble import Ensemble
-from dragoman.text.words import word_indices
-from dragoman.translation.alignment import Aligner, AttentionAligner
+from dragoman.translation.alignment import Aligner, AttentionAligner, WeightedAligner, WordMatrix, sum_words
 from dragoman.translation.translator import Translator
 
 ATTENTION, GRADIENT, STORED = "attention", "gradient", "word aligner"
 
-WordMatrix = NDArray[np.float64]
+NO_ATTENTION = "this model's decoder has no attention weights over source tokens"
 
 
 @dataclass(frozen=True)
@@ -34,8 +33,9 @@ class AlignmentComparison:
 
     source, target: the words, which are separated by whitespace. links: by the name of the aligner: `attention` and
     `gradient` of the model, and `word aligner` for that in the model folder. weights: (target words, source words), the
-    values behind the links of `attention` and `gradient`: the attention, and the magnitude of gradient × input, of the
-    pieces of both words. gold: annotated links, or None. absent: aligners that the model does not have, with reasons.
+    values behind the links: the attention, the magnitude of gradient × input of the pieces of both words, and the
+    weights of a `WeightedAligner`, such as posterior probabilities. gold: annotated links, or None. absent: aligners
+    that the model does not have, with reasons.
     """
 
     source: tuple[str, ...]
@@ -65,9 +65,36 @@ class AlignmentComparison:
             "absent": list(self.absent),
         }
 
-    def figure(self) -> Alignments:
-        """Return the links of all aligners over each other, with the annotated links."""
-        return alignment_figure(self.source, self.target, self.links, self.gold)
+    def with_gold(self, gold: GoldLinks | str | None) -> "AlignmentComparison":
+        """Return the comparison with annotated links; a text is read by `gold_links`.
+
+        Raises DataError for links of words that do not exist.
+        """
+        expected = gold_links(gold) if isinstance(gold, str) else gold
+        for i, j in () if expected is None else expected.possible:
+            if i >= len(self.source) or j >= len(self.target):
+                raise DataError(
+                    f"the annotated link {i}-{j} is outside of the sentence pair, which has {len(self.source)} source "
+                    f"words and {len(self.target)} target words, numbered from 0"
+                )
+        return replace(self, gold=expected)
+
+    def figure(self, hidden: Collection[str] = ()) -> Alignments:
+        """Return the links of all aligners over each other, with the annotated links and the weights.
+
+        The weights of gradients are divided by their sum over the source words. hidden: as in `Alignments`.
+        """
+        weights = {name: (_shares(each) if name == GRADIENT else each).T for name, each in self.weights.items()}
+        return alignment_figure(self.source, self.target, self.links, self.gold, weights, hidden)
+
+    def confusion(self) -> Confusion:
+        """Return the numbers of links of each aligner by their agreement with the annotation.
+
+        Raises ConfigError without annotated links.
+        """
+        if self.gold is None:
+            raise ConfigError("there are no annotated links: give the links of the sentence pair")
+        return link_confusion({name: [links] for name, links in self.links.items()}, [self.gold])
 
 
 def compare_alignments(
@@ -105,33 +132,50 @@ def compare_alignments(
     links: dict[str, Alignment] = {}
     absent = []
     weights = {GRADIENT: _gradient_weights(translator, source, target, given)}
-    if cross_attention_layers(engine.model):
-        choice = attention or translator.supervised_attention or AttentionChoice()
-        aligner = AttentionAligner(engine, translator.tokenizers, request.tags, choice)
+    if (aligner := attention_aligner(translator, request.tags, attention)) is not None:
         (links[ATTENTION],) = aligner.align([source], [target], 1)
-        weights[ATTENTION] = _attention_weights(translator, source, target, request.tags, choice)
+        weights[ATTENTION] = aligner.link_weights(source, target)
     else:
-        absent.append(f"{ATTENTION}: this model's decoder has no attention weights over source tokens")
+        absent.append(f"{ATTENTION}: {NO_ATTENTION}")
     links[GRADIENT] = _largest(weights[GRADIENT])
     stored = {STORED: translator.aligner} if translator.aligner is not None else {}
     for name, other in {**stored, **(aligners or {})}.items():
-        if name in links:
+        if name in (*links, GOLD):
             raise ConfigError(f"two aligners are called {name}: choose another name")
         (links[name],) = other.align([source], [target], 1)
-    expected = gold_links(gold) if isinstance(gold, str) else gold
-    for i, j in () if expected is None else expected.possible:
-        if i >= len(words[0]) or j >= len(words[1]):
-            raise DataError(
-                f"the annotated link {i}-{j} is outside of the sentence pair, which has {len(words[0])} source words "
-                f"and {len(words[1])} target words, numbered from 0"
-            )
-    return AlignmentComparison(*words, links, weights, expected, tuple(absent))
+        if isinstance(other, WeightedAligner):
+            weights[name] = other.link_weights(source, target)
+    return AlignmentComparison(*words, links, weights, absent=tuple(absent)).with_gold(gold)
+
+
+def attention_aligner(
+    translator: Translator, tags: Sequence[str] = (), attention: AttentionChoice | None = None
+) -> AttentionAligner | None:
+    """Return the aligner by the attention of a model, or None if its decoder has no attention over the source.
+
+    tags, attention: as in `Translator.aligner_of`. Raises ConfigError as `visible_engine` does.
+    """
+    engine = visible_engine(translator)
+    if not cross_attention_layers(engine.model):
+        return None
+    return AttentionAligner(engine, translator.tokenizers, tags, attention or translator.supervised_attention)
 
 
 def gold_links(text: str) -> GoldLinks:
     """Read links in the Pharaoh format, whose words are numbered from 0. Raises DataError for another format."""
     (pair,) = LinkFile.parse("the annotated alignment", [text]).zero_based(0, "--gold")
     return GoldLinks({link for link, is_possible in pair.items() if not is_possible}, set(pair))
+
+
+def grammar_translation(source: str) -> str:
+    """Return the reference of an English or German sentence of the embedded corpus in the other language.
+
+    The corpus is generated once. Raises DataError for another sentence.
+    """
+    for pair in _grammar_pairs():
+        if source.strip() in pair:
+            return pair[1 - pair.index(source.strip())]
+    raise DataError(f"the embedded corpus does not contain the sentence {source[:60]!r}: give one of `dragoman demo`")
 
 
 def grammar_gold(source: str, target: str) -> GoldLinks:
@@ -157,39 +201,17 @@ def _grammar_pairs() -> dict[tuple[str, str], Any]:
     return {(each.en, each.de): utterance for each, utterance in generate().derivations.items()}
 
 
-def _attention_weights(
-    translator: Translator, source: str, target: str, tags: Sequence[str], choice: AttentionChoice
-) -> WordMatrix:
-    """Return the attention of each target word to each source word: the sum over its pieces, averaged over pieces."""
-    pairs = translator.codec.encode_pairs([source], [target], tags)
-    engine = visible_engine(translator)
-    (pieces,) = engine.source_attention(pairs, 1, choice)  # type: ignore[attr-defined]
-    summed, counts = _by_words(translator, source, target, pieces[:, len(tags) :].astype(np.float64))
-    return summed / np.maximum(counts, 1)[:, None]
-
-
 def _gradient_weights(translator: Translator, source: str, target: str, settings: SubjectSettings) -> WordMatrix:
     """Return the magnitude of gradient × input of each source word for each target word, summed over pieces."""
     found = token_relevance(translator, source, settings)
     tags = len(translator.request(to=settings.to, tags=settings.tags).tags)
-    return _by_words(translator, source, target, np.abs(found.of_source[:-1, tags:-1]))[0]
+    return sum_words(np.abs(found.of_source[:-1, tags:-1]), translator.tokenizers, source, target)[0]
 
 
-def _by_words(
-    translator: Translator, source: str, target: str, pieces: WordMatrix
-) -> tuple[WordMatrix, NDArray[np.int64]]:
-    """Return the sums of a matrix (T, S) over the pieces of words, and the number of pieces of each target word."""
-    rows = word_indices(translator.tokenizers.target, target)
-    columns = word_indices(translator.tokenizers.source, source)
-    sums, counts = np.zeros((len(target.split()), len(source.split()))), np.zeros(len(target.split()), np.int64)
-    for row, word in enumerate(rows):
-        if word is None:
-            continue
-        counts[word] += 1
-        for column, other in enumerate(columns):
-            if other is not None:
-                sums[word, other] += pieces[row, column]
-    return sums, counts
+def _shares(weights: WordMatrix) -> WordMatrix:
+    """Return weights divided by their sum over the source words. A row of zeros remains."""
+    totals = weights.sum(1, keepdims=True)
+    return np.asarray(weights / np.where(totals > 0, totals, 1))
 
 
 def _largest(weights: WordMatrix) -> Alignment:

@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl
 
 from pydantic import ValidationError
 
+from dragoman.analysis.views.alignment import AlignmentState
 from dragoman.analysis.views.attention import AttentionState
 from dragoman.analysis.views.positions import PositionsState
 from dragoman.analysis.views.training import TrainingState
@@ -21,7 +22,15 @@ from dragoman.base.settings.load import describe_unknown, describe_value, invali
 
 VIEWS: dict[str, type[ViewState]] = {
     state.model_fields["view"].default: state
-    for state in (TranslateState, AttentionState, WhatIfState, TreeState, TrainingState, PositionsState)
+    for state in (
+        TranslateState,
+        AttentionState,
+        WhatIfState,
+        TreeState,
+        AlignmentState,
+        TrainingState,
+        PositionsState,
+    )
 }
 """The state class of each view, in the order of the navigation."""
 

@@ -1,27 +1,36 @@
 """`Workspace`: the models and training runs that views show, loaded once and found by their names."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from threading import RLock
 
+from dragoman.alignment.word_aligner import WordAligner
+from dragoman.analysis.alignments import (
+    ATTENTION,
+    NO_ATTENTION,
+    AlignmentComparison,
+    attention_aligner,
+    compare_alignments,
+)
 from dragoman.analysis.loading import load_model
-from dragoman.analysis.subject import Loaded
+from dragoman.analysis.subject import Loaded, SubjectSettings
 from dragoman.base.errors import ConfigError, DataError, ModelError
-from dragoman.checkpoint.folder import CONFIG
+from dragoman.checkpoint.folder import CONFIG, folder_kind
 from dragoman.checkpoint.names import short_names
-from dragoman.exchange.ctranslate2.folder import check_model_kind
+from dragoman.exchange.ctranslate2.folder import check_model_kind, is_exported
 from dragoman.inspect.inspection import Inspection
 from dragoman.inspect.run_log import Record, RunLog
-from dragoman.models.kinds import ModelKind
+from dragoman.models.kinds import WORD_ALIGNER, ModelKind
+from dragoman.translation.alignment import Aligner
 from dragoman.translation.translator import Translator
 
 LOG = "log.jsonl"
 """The log of a training run in its folder."""
 
 _INSPECTIONS = 8
-"""Number of inspections that are kept, so that views of the same sentence do not compute its weights again."""
+"""Number of inspections, and of alignments, that are kept, so that they are not computed again for each setting."""
 
 
 @dataclass(frozen=True)
@@ -47,28 +56,31 @@ class WorkspaceModel:
 
 
 class Workspace:
-    """Opens folders of models and runs. A run that has no model yet has only its curves."""
+    """Opens folders of models, runs and word aligners. A run that has no model yet has only its curves."""
 
     def __init__(self, folders: Sequence[Path], device: str | None = None) -> None:
         """Load the model of each folder. device: as in `Translator.load`.
 
-        Raises ModelError for a folder that is neither a model nor a run, and for a kind of model without attention.
+        Raises ModelError for a folder of another kind, and for a kind of model without attention.
         """
         paths = [Path(folder) for folder in folders]
         names = short_names(paths)
         self.runs = {name: path for name, path in zip(names, paths, strict=True) if (path / LOG).is_file()}
+        self._aligners = {name: path for name, path in zip(names, paths, strict=True) if _is_aligner(path)}
+        self.aligners = {name: WordAligner.load(path) for name, path in self._aligners.items()}
         self.models = {
             name: _load(name, path, device)
             for name, path in zip(names, paths, strict=True)
-            if name not in self.runs or (path / CONFIG).is_file()
+            if name not in self._aligners and (name not in self.runs or (path / CONFIG).is_file())
         }
         self._lock, self._logs = RLock(), dict[str, RunLog]()
         self._inspect = lru_cache(_INSPECTIONS)(self._inspect_sentence)
+        self._align = lru_cache(_INSPECTIONS)(self._align_sentence)
 
     def model(self, name: str = "") -> WorkspaceModel:
         """Return a model. name: empty for the first one. Raises ConfigError if there is no such model."""
         if not self.models:
-            raise ConfigError("no model is loaded: only training runs; pass the folder of a model")
+            raise ConfigError("no model is loaded: only training runs and word aligners; pass the folder of a model")
         if not name:
             return next(iter(self.models.values()))
         found = _find(name, {each.name: each.folder for each in self.models.values()})
@@ -116,6 +128,47 @@ class Workspace:
         if target or to:
             raise ConfigError(f"{name} is {self.models[name].kind.noun}: leave out the target and its language")
         return loaded.inspect(source)
+
+    def align(self, model: str, source: str, target: str, to: str, others: tuple[str, ...]) -> AlignmentComparison:
+        """Return the links of a sentence with its translation, and keep those of the latest sentences.
+
+        target, to: as in `inspect`. others: the names of word aligners, and of models whose attention is compared, too.
+        Raises the errors of `compare_alignments`, and ConfigError for an unknown name.
+        """
+        with self._lock:
+            return self._align(self.model(model).name, source, target, to, others)
+
+    def _align_sentence(
+        self, name: str, source: str, target: str, to: str, others: tuple[str, ...]
+    ) -> AlignmentComparison:
+        aligners: dict[str, Aligner] = {}
+        absent = []
+        for other in others:
+            if (found := _find(other, self._aligners)) is not None:
+                aligners[found] = self.aligners[found]
+                continue
+            try:
+                model = self.model(other)
+            except ConfigError:
+                known = ", ".join([*self.aligners, *self.models])
+                raise ConfigError(f"there is no word aligner or model {other!r}: {known} are open") from None
+            aligner = attention_aligner(model.translator, model.translator.request(to=to or None).tags)
+            if aligner is None:
+                absent.append(f"{model.name}: {NO_ATTENTION}")
+            else:
+                aligners[other_attention(model.name)] = aligner
+        settings = SubjectSettings(target=target or None, to=to or None)
+        found_links = compare_alignments(self.models[name].translator, source, settings, aligners=aligners)
+        return replace(found_links, absent=(*found_links.absent, *absent))
+
+
+def other_attention(model: str) -> str:
+    """Return the name of the links by the attention of a further model."""
+    return f"{ATTENTION} of {model}"
+
+
+def _is_aligner(folder: Path) -> bool:
+    return (folder / CONFIG).is_file() and not is_exported(folder) and folder_kind(folder) == WORD_ALIGNER
 
 
 def _find(name: str, folders: Mapping[str, Path]) -> str | None:

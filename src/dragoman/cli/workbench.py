@@ -11,7 +11,7 @@ from dragoman.cli.options import Device, Threads
 def workbench(
     folders: Annotated[
         list[Path],
-        typer.Argument(metavar="FOLDER...", help="Folders of models and training runs, also of runs in progress."),
+        typer.Argument(metavar="FOLDER...", help="Folders of models, word aligners and runs, also in progress."),
     ],
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port (default: any free port).")] = 0,
     open_browser: Annotated[bool, typer.Option("--open", help="Open the page in the default browser.")] = False,

@@ -1,16 +1,17 @@
 """Word alignments: links between the words of a source and the words of its translation.
 
-`Aligner` is the protocol. `AttentionAligner` implements it with the decoder's attention, and `StoredAligner` with the
-word aligner in a model folder.
+`Aligner` is the protocol, and `WeightedAligner` that of aligners whose links have weights. `AttentionAligner`
+implements both with the decoder's attention, and `StoredAligner` with the word aligner in a model folder.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dragoman.alignment.links.links import Alignment
 from dragoman.alignment.word_aligner import WordAligner
@@ -21,6 +22,9 @@ from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.words import word_indices
 from dragoman.translation.codec import Codec
 from dragoman.translation.engine import Engine, attention_engine
+
+WordMatrix = NDArray[np.float64]
+"""Values of pairs of words, (target words, source words). Words are separated by whitespace."""
 
 
 class Aligner(Protocol):
@@ -43,6 +47,15 @@ class Aligner(Protocol):
 
         An alignment file is resumed only if these settings are unchanged.
         """
+        ...
+
+
+@runtime_checkable
+class WeightedAligner(Aligner, Protocol):
+    """An aligner that weighs all possible links of a sentence pair."""
+
+    def link_weights(self, source: str, target: str) -> WordMatrix:
+        """Return the weight of each link, from 0 to 1. Raises the errors of `align`."""
         ...
 
 
@@ -71,18 +84,32 @@ class AttentionAligner:
         Raises TooLongError for a pair that exceeds the model's maximum length, and ConfigError if the engine or the
         model does not provide the selected attention, or if the sources are vectors.
         """
+        return [
+            _link_words(
+                matrix, word_indices(self._tokenizers.source, source), word_indices(self._tokenizers.target, target)
+            )
+            for matrix, source, target in zip(
+                self._piece_weights(sources, targets, batch_size), sources, targets, strict=True
+            )
+        ]
+
+    def link_weights(self, source: str, target: str) -> WordMatrix:
+        """Return the attention of each target word to each source word.
+
+        The weights of the pieces of a source word are added, and those of the pieces of a target word averaged. The
+        weights of the end of sentence are left out. Raises the errors of `align`.
+        """
+        (weights,) = self._piece_weights([source], [target], 1)
+        sums, counts = sum_words(weights, self._tokenizers, source, target)
+        return sums / np.maximum(counts, 1)[:, None]
+
+    def _piece_weights(self, sources: Sequence[str], targets: Sequence[str], batch_size: int) -> list[np.ndarray]:
+        """Return the weights of the pieces of each pair, (T, S), without those of the tags."""
         if self._tokenizers.reads_vectors:
             raise ConfigError("cannot align words: the sources of this model are vectors, which have no words")
         pairs = self._codec.encode_pairs(sources, targets, self._tags)
         weights = attention_engine(self._engine).source_attention(pairs, batch_size, self._choice) if pairs else []
-        return [
-            _link_words(
-                matrix[:, len(self._tags) :],
-                word_indices(self._tokenizers.source, source),
-                word_indices(self._tokenizers.target, target),
-            )
-            for matrix, source, target in zip(weights, sources, targets, strict=True)
-        ]
+        return [matrix[:, len(self._tags) :] for matrix in weights]
 
     def settings(self) -> Mapping[str, Any]:
         """Return the selected layer, head and step."""
@@ -99,6 +126,10 @@ class StoredAligner:
     def align(self, sources: Sequence[str], targets: Sequence[str], batch_size: int) -> list[Alignment]:
         """See `Aligner.align`. No pair is too long."""
         return self._loaded().align(sources, targets, batch_size)
+
+    def link_weights(self, source: str, target: str) -> WordMatrix:
+        """See `WordAligner.link_weights`."""
+        return self._loaded().link_weights(source, target)
 
     def settings(self) -> Mapping[str, Any]:
         """Return a digest of the aligner."""
@@ -124,6 +155,22 @@ def find_aligner(folder: Path, config: Mapping[str, Any]) -> tuple[StoredAligner
     # Folders of earlier versions do not contain the step, which was always that of the prediction.
     step = objective.get("step", "output")
     return stored, AttentionChoice(objective.get("layer"), objective.get("head", 1), step)
+
+
+def sum_words(
+    pieces: np.ndarray, tokenizers: Tokenizers, source: str, target: str
+) -> tuple[WordMatrix, NDArray[np.int64]]:
+    """Return the sums of values (T, S) over the pieces of words, and the number of pieces of each target word."""
+    rows, columns = word_indices(tokenizers.target, target), word_indices(tokenizers.source, source)
+    sums, counts = np.zeros((len(target.split()), len(source.split()))), np.zeros(len(target.split()), np.int64)
+    for row, word in enumerate(rows):
+        if word is None:
+            continue
+        counts[word] += 1
+        for column, other in enumerate(columns):
+            if other is not None:
+                sums[word, other] += pieces[row, column]
+    return sums, counts
 
 
 def align_each(

@@ -71,6 +71,7 @@ class Workbench:
                 "views": {name: state.title for name, state in VIEWS.items()},
                 "models": models,
                 "runs": list(self._workspace.runs),
+                "aligners": list(self._workspace.aligners),
                 "limits": {"tokens": MAX_TOKENS, "characters": MAX_CHARACTERS},
             }
         )

@@ -23,8 +23,8 @@ def open_workbench(
 ) -> None:
     """Load models and training runs, and show them in a browser until Ctrl-C.
 
-    folders: model folders and run folders; a run that has no model yet has only its curves. port: 0 for any free one.
-    device: as in `Translator.load`. opens_browser: whether to open the page in the default browser.
+    folders: those of models, word aligners and runs; a run that has no model yet has only its curves. port: 0 for any
+    free one. device: as in `Translator.load`. opens_browser: whether to open the page in the default browser.
 
     Raises ConfigError if there are no folders or the port is in use, and ModelError for a folder that is neither a
     model nor a run.

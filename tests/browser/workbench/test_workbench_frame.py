@@ -12,6 +12,7 @@ from workbench_tabs import SOURCE, WorkbenchTabs, expect, violations, wait_until
 SENTENCE = "source=a+dog+runs+in+the+park+."
 VIEWS = [
     *(f"view={name}&{SENTENCE}" for name in ("translate", "attention", "what-if", "tree")),
+    f"view=alignment&{SENTENCE}&target=ein+Hund+rennt+im+Park&gold=0-0+1-1+2?2&others=two",
     "view=training",
     "view=positions",
 ]

@@ -84,6 +84,16 @@ class Corpus:
 
         return Links(positions, self.run(expect_links))
 
+    def posteriors(self, expect: Expectation) -> Floats:
+        """Return the posterior probabilities of all cells, in the order of `WordPairs.cells`."""
+        found = np.empty(int(self.pairs.cells[-1]))
+
+        def expect_cells(first: int, last: int, posteriors: int, log_likelihoods: int) -> None:
+            expect(first, last, address(found[self.pairs.cells[first] :]), log_likelihoods)
+
+        self.run(expect_cells)
+        return found
+
     def entry_counter(self, lexicon: Lexicon, counts: Floats) -> Callable[[int, int, int], None]:
         """Return a `count` function for `run` that adds posterior probabilities to the lexicon's counts, (entries)."""
         ranges = lexicon.count_ranges(self.pairs, self.workers.threads)

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from dragoman.alignment.estimation.corpus import Corpus, Expectation, Links
 from dragoman.alignment.estimation.lexicon import Lexicon
-from dragoman.alignment.estimation.pairs import WordPairs
+from dragoman.alignment.estimation.pairs import Floats, WordPairs
 from dragoman.alignment.estimation.workers import Workers
 from dragoman.base.settings.config import Config
 
@@ -50,8 +50,22 @@ class AlignmentModel(ABC):
     lexicon: Lexicon
 
     @abstractmethod
+    def expectation(self, corpus: Corpus) -> Expectation:
+        """Return the expectation step of the current parameters, for the pairs of a corpus."""
+
     def align(self, pairs: WordPairs, workers: Workers) -> Links:
         """Return the links of pairs. The links of a pair do not depend on other pairs."""
+        corpus = Corpus(pairs, self.lexicon.find(pairs, workers), workers)
+        return corpus.links(self.expectation(corpus))
+
+    def link_probabilities(self, pairs: WordPairs, workers: Workers) -> list[Floats]:
+        """Return p(i | j, pair) of each pair, (J, I). A row sums to 1 minus the probability of NULL."""
+        corpus = Corpus(pairs, self.lexicon.find(pairs, workers), workers)
+        matrices = np.split(corpus.posteriors(self.expectation(corpus)), pairs.cells[1:-1])
+        return [
+            _probabilities(cells.reshape(int(length) + 1, -1))
+            for cells, length in zip(matrices, pairs.source_lengths, strict=True)
+        ]
 
     @abstractmethod
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -89,10 +103,6 @@ class ExpectationModel(AlignmentModel):
         self.lexicon = lexicon
 
     @abstractmethod
-    def expectation(self, corpus: Corpus) -> Expectation:
-        """Return the expectation step of the current parameters, for the pairs of a corpus."""
-
-    @abstractmethod
     def iterate(self, corpus: Corpus, prior: float) -> float:
         """Run an iteration of expectation maximisation. Return the log-likelihood before its maximisation step.
 
@@ -100,11 +110,6 @@ class ExpectationModel(AlignmentModel):
         the log-likelihood minus the lexicon's divergence, instead. Neither decreases, except for the bound after the
         first iteration, which starts from probabilities without a prior.
         """
-
-    def align(self, pairs: WordPairs, workers: Workers) -> Links:
-        """See `AlignmentModel.align`."""
-        corpus = Corpus(pairs, self.lexicon.find(pairs, workers), workers)
-        return corpus.links(self.expectation(corpus))
 
     def fit(self, corpus: Corpus, iterations: int, prior: float, data: TrainingData, name: str) -> None:
         """Run iterations. name: of the model, for `data.on_pass`."""
@@ -129,3 +134,9 @@ class ExpectationModel(AlignmentModel):
         objective = float(corpus.run(expect, count).sum()) - self.lexicon.divergence
         self.lexicon.estimate(counts, prior, corpus.workers)
         return objective
+
+
+def _probabilities(sums: Floats) -> Floats:
+    """Return the probabilities (J, I) of a matrix (I + 1, J) of probabilities, or of their sums over samples."""
+    totals = sums.sum(0)
+    return np.ascontiguousarray((sums[1:] / np.where(totals > 0, totals, 1)).T)

@@ -26,8 +26,7 @@ from dragoman.alignment.estimation.library import (
     functions,
 )
 from dragoman.alignment.estimation.method import AlignmentModel, Arrays, MethodConfig, TrainingData
-from dragoman.alignment.estimation.pairs import NULL, Floats, WordPairs
-from dragoman.alignment.estimation.workers import Workers
+from dragoman.alignment.estimation.pairs import NULL, Floats
 from dragoman.base.errors import ModelError
 
 _STAGES = (("IBM 1", 1), ("HMM", 2), ("fertility", 3))
@@ -212,11 +211,6 @@ class Fertility(AlignmentModel):
     def __init__(self, lexicon: Lexicon, config: FertilityConfig, jumps: Floats, fertilities: Floats) -> None:
         self.lexicon = lexicon
         self._config, self.jumps, self.fertilities = config, jumps, fertilities
-
-    def align(self, pairs: WordPairs, workers: Workers) -> Links:
-        """See `AlignmentModel.align`."""
-        corpus = Corpus(pairs, self.lexicon.find(pairs, workers), workers)
-        return corpus.links(self.expectation(corpus))
 
     def expectation(self, corpus: Corpus) -> Expectation:
         """Return an expectation step with conditional probabilities that are summed over samples of the pair's links.

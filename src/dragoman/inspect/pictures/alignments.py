@@ -1,6 +1,6 @@
 """Word alignments of a sentence pair: a grid of words with one mark per link and aligner."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,16 +23,19 @@ _LEGEND_LINE = 0.24
 def draw_alignments(
     title: str,
     words: tuple[Sequence[str], Sequence[str]],
-    aligners: Mapping[str, Collection[Link]],
+    layers: Sequence[tuple[str, Collection[Link]] | None],
     gold: GoldLinks | None,
 ) -> Figure:
     """Draw the links of several aligners over each other.
 
-    words: of the source (rows) and of the target (columns). aligners: the links by the label in the legend. The marks
-    of later aligners are smaller, so that marks in the same cell remain visible. gold: annotated links, in grey.
+    words: of the source (rows) and of the target (columns). layers: the label in the legend and the links of each
+    aligner, or None for one that is not drawn; the others look the same with and without it. The marks of later
+    aligners are smaller, so that marks in the same cell remain visible. gold: annotated links, in grey.
     """
     source, target = words
-    sheet = Sheet.with_labels(1, 1, source, target, below=_LEGEND_LINE * (len(aligners) + (gold is not None)) + 0.3)
+    shown = [(number, *layer) for number, layer in enumerate(layers) if layer is not None]
+    lines = len(shown) + (gold is not None)
+    sheet = Sheet.with_labels(1, 1, source, target, below=_LEGEND_LINE * lines + 0.3)
     figure, axes = sheet.begin(title)
     shades = np.zeros((len(source), len(target)))
     if gold is not None:
@@ -44,15 +47,15 @@ def draw_alignments(
     right, bottom = left + sheet.width, top + sheet.height
     horizontal = axes.hlines(np.linspace(top, bottom, len(source) + 1)[1:-1], left, right)
     vertical = axes.vlines(np.linspace(left, right, len(target) + 1)[1:-1], top, bottom)
-    for lines in (horizontal, vertical):
-        lines.set(color=GRID, linewidth=0.6)
-    legend = sheet.size[1] - _LEGEND_LINE * (len(aligners) + (gold is not None)) - 0.1
-    for number, (label, links) in enumerate(aligners.items()):
-        size = 0.82 * (1 - number / (len(aligners) + 1)) * min(sheet.cell_size)
+    for rulings in (horizontal, vertical):
+        rulings.set(color=GRID, linewidth=0.6)
+    legend = sheet.size[1] - _LEGEND_LINE * lines - 0.1
+    for line, (number, label, links) in enumerate(shown):
+        size = 0.82 * (1 - number / (len(layers) + 1)) * min(sheet.cell_size)
         style: dict[str, Any] = {
             "marker": _SHAPES[number % len(_SHAPES)],
             "markersize": 72 * size,
-            "markerfacecolor": "none" if number < len(aligners) - 1 else COLOURS[number % len(COLOURS)],
+            "markerfacecolor": "none" if number < len(layers) - 1 else COLOURS[number % len(COLOURS)],
             "markeredgecolor": COLOURS[number % len(COLOURS)],
             "markeredgewidth": min(1.6, 12 * size),
             "linestyle": "",
@@ -60,11 +63,11 @@ def draw_alignments(
         places = np.array(sorted(links), np.float64).reshape(-1, 2) + 0.5
         width, height = sheet.cell_size
         axes.plot(left + places[:, 1] * width, top + places[:, 0] * height, **style)
-        middle = legend + _LEGEND_LINE * (number + 0.5)
+        middle = legend + _LEGEND_LINE * (line + 0.5)
         axes.plot([0.4], [middle], **{**style, "markersize": 8.0, "markeredgewidth": 1.6})
         axes.text(0.6, middle, label, fontsize=9, color=INK, va="center", parse_math=False)
     if gold is not None:
-        middle = legend + _LEGEND_LINE * (len(aligners) + 0.5)
+        middle = legend + _LEGEND_LINE * (len(shown) + 0.5)
         axes.text(0.25, middle, _GOLD, fontsize=9, color=INK, va="center")
     sheet.end(axes)
     return figure

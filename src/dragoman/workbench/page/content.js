@@ -6,6 +6,7 @@ const TYPES = {
   float32: Float32Array,
   float64: Float64Array,
   int32: Int32Array,
+  int64: BigInt64Array,
   uint8: Uint8Array,
   bool: Uint8Array,
 };

@@ -8,6 +8,7 @@ const LOADERS = {
   attention: async () => (await import("./views/attention.js")).AttentionView,
   "what-if": async () => (await import("./views/what_if.js")).WhatIfView,
   tree: async () => (await import("./views/tree.js")).TreeView,
+  alignment: async () => (await import("./views/alignment.js")).AlignmentView,
   training: async () => (await import("./views/training.js")).TrainingView,
   positions: async () => (await import("./views/positions.js")).PositionsView,
 };

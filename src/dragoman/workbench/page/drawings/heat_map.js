@@ -1,6 +1,7 @@
 // A heat map with labelled rows and columns. One tab stop; arrow keys move between the cells, whose values are announced.
 
 import { make, newId, token, visible } from "../dom.js";
+import { cellAfter, cellAt } from "./cells.js";
 import { onThemeChange, paint, scale } from "./colours.js";
 import { DataTable } from "./table.js";
 
@@ -125,28 +126,14 @@ export class HeatMap {
   }
 
   cellAt(event) {
-    const box = this.grid.getBoundingClientRect();
-    const at = (offset, extent, count) => Math.max(0, Math.min(count - 1, Math.floor((offset / extent) * count)));
-    return {
-      row: at(event.clientY - box.top, box.height, this.rows.length),
-      column: at(event.clientX - box.left, box.width, this.columns.length),
-    };
+    return cellAt(event, this.grid, this.rows.length, this.columns.length);
   }
 
   onKeydown(event) {
-    const { row, column } = this.position ?? { row: 0, column: 0 };
-    const [lastRow, lastColumn] = [this.rows.length - 1, this.columns.length - 1];
-    const target = {
-      ArrowLeft: [row, Math.max(0, column - 1)],
-      ArrowRight: [row, Math.min(lastColumn, column + 1)],
-      ArrowUp: [Math.max(0, row - 1), column],
-      ArrowDown: [Math.min(lastRow, row + 1), column],
-      Home: event.ctrlKey ? [0, 0] : [row, 0],
-      End: event.ctrlKey ? [lastRow, lastColumn] : [row, lastColumn],
-    }[event.key];
-    if (!target || event.metaKey || event.altKey) return;
+    const target = cellAfter(event, this.position ?? { row: 0, column: 0 }, this.rows.length, this.columns.length);
+    if (target === null) return;
     event.preventDefault();
-    this.position = { row: target[0], column: target[1] };
+    this.position = target;
     this.point(this.position, true);
   }
 }

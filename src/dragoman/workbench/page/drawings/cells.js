@@ -1,0 +1,23 @@
+// Cells of a map of rows and columns, under the pointer and under the arrow keys.
+
+/** Return the {row, column} of a pointer event in an element that consists of `rows` × `columns` cells of the same size. */
+export function cellAt(event, element, rows, columns) {
+  const box = element.getBoundingClientRect();
+  const at = (offset, extent, count) => Math.max(0, Math.min(count - 1, Math.floor((offset / extent) * count)));
+  return { row: at(event.clientY - box.top, box.height, rows), column: at(event.clientX - box.left, box.width, columns) };
+}
+
+/** Return the {row, column} to which a key moves from a cell, or null for any other key. */
+export function cellAfter(event, { row, column }, rows, columns) {
+  if (event.metaKey || event.altKey) return null;
+  const [lastRow, lastColumn] = [rows - 1, columns - 1];
+  const target = {
+    ArrowLeft: [row, Math.max(0, column - 1)],
+    ArrowRight: [row, Math.min(lastColumn, column + 1)],
+    ArrowUp: [Math.max(0, row - 1), column],
+    ArrowDown: [Math.min(lastRow, row + 1), column],
+    Home: event.ctrlKey ? [0, 0] : [row, 0],
+    End: event.ctrlKey ? [lastRow, lastColumn] : [row, lastColumn],
+  }[event.key];
+  return target ? { row: target[0], column: target[1] } : null;
+}
