@@ -210,14 +210,14 @@ def test_a_slot_without_a_sentence_changes_nothing() -> None:
 @pytest.mark.parametrize(
     ("settings", "named"),
     [
-        ({"decoder": {"kind": "recurrent"}}, "RecurrentDecoder"),
-        ({"positions": {"kind": "alibi"}}, "positions inside attention"),
-        ({"positions": {"kind": "relative"}}, "positions inside attention"),
-        ({"decoder": {"attention": {"kind": "window", "window": 4}}}, "WindowAttention"),
-        ({"decoder": {"cross_attention": {"kind": "hard"}}}, "HardAttention"),
+        ({"decoder": {"kind": "recurrent"}}, "model.decoder.kind is not transformer"),
+        ({"positions": {"kind": "alibi"}}, "model.positions.kind"),
+        ({"positions": {"kind": "relative"}}, "model.positions.kind"),
+        ({"decoder": {"attention": {"kind": "window", "window": 4}}}, "model.decoder.attention.kind is not soft"),
+        ({"decoder": {"cross_attention": {"kind": "hard"}}}, "model.decoder.cross_attention.kind is not soft"),
         ({"decoder": {"attention": {"scorer": {"kind": "additive"}}}}, "additive"),
-        ({"decoder": {"attention": {"normaliser": "sum"}}}, "softmax"),
-        ({"decoder": {"experts": {"count": 2}}}, "decoder has a"),
+        ({"decoder": {"attention": {"normaliser": "sum"}}}, "model.decoder.attention.normaliser is sum"),
+        ({"decoder": {"experts": {"count": 2}}}, "model.decoder.experts"),
         ({"encoder": {"kind": "recurrent"}}, None),
     ],
 )

@@ -253,7 +253,7 @@ def test_a_model_is_refused_before_anything_is_compiled(
         monkeypatch.setattr(f"dragoman.translation.engines.native.engine.{name}", fail)
     write_tiny_model(tmp_path / "linear", config=tiny_config(encoder={"attention": {"kind": "linear"}}))
     assert isinstance(Translator.load(tmp_path / "linear").engine, TorchEngine)
-    assert "LinearAttention" in capsys.readouterr().err
+    assert "model.encoder.attention.kind=soft" in capsys.readouterr().err
 
 
 def test_a_gpu_that_cannot_be_used(

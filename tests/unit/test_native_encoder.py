@@ -73,15 +73,18 @@ def test_int8_is_close() -> None:
 @pytest.mark.parametrize(
     ("settings", "named"),
     [
-        ({"encoder": {"kind": "recurrent"}}, "encoder is a RecurrentEncoder"),
-        ({"encoder": {"kind": "mean"}}, "encoder is a SimpleEncoder"),
-        ({"encoder": {"kind": "causal", "decoder": {"kind": "recurrent"}}}, "encoder is a Recurrent"),
-        ({"encoder": {"kind": "causal", "decoder": {"attention": {"kind": "ssru"}}}}, "SSRU"),
-        ({"positions": {"kind": "relative"}}, "Relative"),
-        ({"positions": {"kind": "fraction"}}, "fraction"),
-        ({"encoder": {"attention": {"kind": "window", "window": 4}}}, "WindowAttention"),
-        ({"encoder": {"experts": {"count": 2}}}, "Mixture"),
-        ({"embedding_norm": {"kind": "batch"}}, "BatchNorm"),
+        ({"encoder": {"kind": "recurrent"}}, "model.encoder.kind=transformer"),
+        ({"encoder": {"kind": "mean"}}, "model.encoder.kind=transformer"),
+        ({"encoder": {"kind": "causal", "decoder": {"kind": "recurrent"}}}, "model.encoder.decoder.kind=transformer"),
+        (
+            {"encoder": {"kind": "causal", "decoder": {"attention": {"kind": "ssru"}}}},
+            "decoder.attention.kind=soft",
+        ),
+        ({"positions": {"kind": "relative"}}, "model.positions.kind"),
+        ({"positions": {"kind": "fraction"}}, "model.positions.kind=fraction"),
+        ({"encoder": {"attention": {"kind": "window", "window": 4}}}, "model.encoder.attention.kind=soft"),
+        ({"encoder": {"experts": {"count": 2}}}, "model.encoder.experts"),
+        ({"embedding_norm": {"kind": "batch"}}, "model.embedding_norm.kind=layer or rms"),
     ],
 )
 def test_unsupported_models(settings: dict[str, Any], named: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -229,7 +232,7 @@ def test_the_command_line(folder: Path, tmp_path: Path, capfd: pytest.CaptureFix
 def test_a_generator_is_computed_by_pytorch() -> None:
     """Its embeddings are those of the body, whose states the engine computes."""
     model = random_encoder({**SMALL, "generator": {"width": 0.5}, "head": {"kind": "replaced_token_detection"}})
-    with pytest.raises(UnsupportedModelError, match="embeddings of another model, but this one has a SharedEmbedding"):
+    with pytest.raises(UnsupportedModelError, match="generator of a model that detects replaced tokens"):
         choose_engine(model.generator, "native")
     assert choose_engine(model).name == "native"
 

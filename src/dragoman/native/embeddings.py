@@ -51,16 +51,15 @@ def token_vectors(embedding: Embedding) -> Floats:
     """
     if type(embedding) is not Embedding:
         raise UnsupportedModelError(
-            f"the native engine does not support embeddings of another model, but this one has a "
-            f"{type(embedding).__name__}"
+            "the native engine does not support the generator of a model that detects replaced tokens (model.generator)"
         )
     tokens, positions = embedding.tokens, embedding.positions
     if not isinstance(tokens, nn.Embedding):
-        raise UnsupportedModelError("the native engine supports only token inputs, but this model has vector inputs")
+        raise UnsupportedModelError("the native engine reads text, but the sources of this model are vectors")
     if type(positions) not in (PositionEmbedding, Added, Concatenated):
-        raise UnsupportedModelError(f"the native engine does not support {type(positions).__name__} positions")
+        raise UnsupportedModelError("the native engine does not support the positions of this model (model.positions)")
     if isinstance(getattr(positions, "encoding", None), Fraction):
-        raise UnsupportedModelError("the native engine does not support fraction positions")
+        raise UnsupportedModelError("the native engine does not support model.positions.kind=fraction")
     vectors = tokens.weight.detach().float() * embedding.scale
     if embedding.starts_with_end:
         vectors[BOS] = vectors[EOS]

@@ -115,10 +115,8 @@ def encoder_stack(encoder: nn.Module) -> TransformerEncoder | TransformerDecoder
         return encoder.decoder
     if isinstance(encoder, TransformerEncoder):
         return encoder
-    other = encoder.decoder if isinstance(encoder, CausalEncoder) else encoder
-    raise UnsupportedModelError(
-        f"the native engine supports only Transformers, but this model's encoder is a {type(other).__name__}"
-    )
+    setting = "model.encoder.decoder" if isinstance(encoder, CausalEncoder) else "model.encoder"
+    raise UnsupportedModelError(f"the native engine requires {setting}.kind=transformer")
 
 
 def _address(array: NDArray[np.int32]) -> int:

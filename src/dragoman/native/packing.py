@@ -36,13 +36,13 @@ from dragoman.nn.scorers import Dot, ScaledDot
 Precision = Literal["float32", "bfloat16", "int8"]
 _PRECISIONS = {"float32": library.FLOAT32, "bfloat16": library.BFLOAT16, "int8": library.INT8}
 _ACTIVATIONS = {
-    ("relu", False): library.RELU,
-    ("gelu", False): library.GELU,
-    ("gelu_tanh", False): library.GELU_TANH,
-    ("silu", False): library.SWISH,
-    ("silu", True): library.SWIGLU,
+    "relu": library.RELU,
+    "gelu": library.GELU,
+    "gelu_tanh": library.GELU_TANH,
+    "swish": library.SWISH,
+    "swiglu": library.SWIGLU,
 }
-"""The library's activations. The keys are the name of torch's function and whether the network has a gate."""
+"""The library's activations, by the names of the settings."""
 
 
 def check_finite(model: nn.Module) -> None:
@@ -64,7 +64,7 @@ class Packing:
         """encoder: an encoder, or a decoder without a source that encodes texts from left to right.
 
         decoder: a decoder with its projection to the vocabulary; None if the states of the encoder are the result.
-        Raises UnsupportedModelError with the name of the unsupported part.
+        Raises UnsupportedModelError with the setting of the unsupported part.
         """
         self._arrays: list[Any] = []
         stacks = [self._stack(encoder, is_encoder=True), library.Stack()]
@@ -93,7 +93,8 @@ class Packing:
         return address
 
     def _stack(self, stack: TransformerEncoder | TransformerDecoder, is_encoder: bool) -> library.Stack:
-        layers = [self._layer(layer, is_encoder) for layer in stack.layers]
+        section = _section(stack, is_encoder)
+        layers = [self._layer(layer, section, is_encoder) for layer in stack.layers]
         orders = {each.order for layer in stack.layers for each in layer.children() if isinstance(each, Residual)}
         array = (library.Layer * len(layers))(*layers)
         self._arrays.append(array)
@@ -102,53 +103,55 @@ class Packing:
         packed = library.Stack(array, self.keep(pad_array(tokens, len(tokens), width)))
         packed.layers, packed.width, packed.size = len(layers), width, len(tokens)
         if packed_pre := orders == {"pre"}:
-            packed.norm = self._norm(stack.norm)
+            packed.norm = self._norm(stack.norm, f"{section}.normalisation")
         packed.pre, packed.causal = packed_pre, is_encoder and isinstance(stack, TransformerDecoder)
         if groups is not None:
             packed.segments, packed.segment_count = self.keep(pad_array(groups, len(groups), width)), len(groups)
         if stack.embedding.norm is not None:
             if not is_encoder:
                 raise UnsupportedModelError(
-                    "the native engine normalises the embeddings of encoders only, but embedding_norm is set"
+                    "the native engine normalises the embeddings of encoders only, but model.embedding_norm is set"
                 )
-            packed.embedding_norm = self._norm(stack.embedding.norm)
+            packed.embedding_norm = self._norm(stack.embedding.norm, "model.embedding_norm")
         return packed
 
-    def _layer(self, layer: Any, is_encoder: bool) -> library.Layer:
-        packed = library.Layer()
+    def _layer(self, layer: Any, section: str, is_encoder: bool) -> library.Layer:
+        """section: the settings of the stack, such as `model.encoder`."""
+        packed, norm = library.Layer(), f"{section}.normalisation"
         if isinstance(layer.self_attention, SSRU) and not is_encoder:
             packed.recurrent, packed.attention, packed.projections = True, *self._recurrent_unit(layer.self_attention)
         else:
-            packed.attention = _attention(layer.self_attention, self)
+            packed.attention = _attention(layer.self_attention, f"{section}.attention", self)
             packed.projections = self._projections(layer.self_attention, "qkv")
             packed.output = self._output(layer.self_attention)
-        packed.around_attention = self._around(getattr(layer, "around_attention", None) or layer.around_self_attention)
+        around = getattr(layer, "around_attention", None) or layer.around_self_attention
+        if not around.connected:
+            raise UnsupportedModelError(
+                f"the native engine requires residual connections, but {section}.residual is false"
+            )
+        packed.around_attention = self._norm(around.norm, norm)
         if not is_encoder:
             if layer.cross_attention is None:
                 raise UnsupportedModelError(
-                    "the native engine requires cross-attention in every decoder layer, but cross_attention is null"
+                    f"the native engine requires cross-attention in every layer, but {section}.cross_attention is null"
                 )
-            packed.source = _attention(layer.cross_attention, self)
+            packed.source = _attention(layer.cross_attention, f"{section}.cross_attention", self)
             packed.source_query = self._projections(layer.cross_attention, "q")
             packed.source_projections = self._projections(layer.cross_attention, "kv")
             packed.source_output = self._output(layer.cross_attention)
-            packed.around_source = self._around(layer.around_cross_attention)
+            packed.around_source = self._norm(layer.around_cross_attention.norm, norm)
         network = layer.feedforward
         if type(network) is not FeedForward:
+            raise UnsupportedModelError(f"the native engine does not support experts, but {section}.experts is set")
+        if network.activation_name not in _ACTIVATIONS:
             raise UnsupportedModelError(
-                "the native engine supports only ordinary feed-forward networks, but this model has a "
-                f"{type(network).__name__}"
+                f"the native engine does not support {section}.activation={network.activation_name}"
             )
-        name = network.activation.__name__, network.gate is not None
-        if name not in _ACTIVATIONS:
-            raise UnsupportedModelError(
-                f"the native engine does not support the activation {name[0]}{' with a gate' * name[1]}"
-            )
-        packed.activation = _ACTIVATIONS[name]
+        packed.activation = _ACTIVATIONS[network.activation_name]
         packed.inner, packed.outer = self._linear(network.inner), self._linear(network.outer)
         if network.gate is not None:
             packed.gate = self._linear(network.gate)
-        packed.around_feedforward = self._around(layer.around_feedforward)
+        packed.around_feedforward = self._norm(layer.around_feedforward.norm, norm)
         return packed
 
     def _recurrent_unit(self, unit: SSRU) -> tuple[library.Attention, library.Matrix]:
@@ -205,20 +208,13 @@ class Packing:
     def _packed(self, weight: Floats, bias: Floats) -> library.Matrix:
         return library.Matrix(self.keep(weight), self.keep(bias), *weight.shape)
 
-    def _around(self, residual: Residual) -> library.Norm:
-        if not residual.connected:
-            raise UnsupportedModelError("the native engine requires residual connections, but residual is false")
-        return self._norm(residual.norm)
-
-    def _norm(self, norm: nn.Module) -> library.Norm:
+    def _norm(self, norm: nn.Module, setting: str) -> library.Norm:
         if isinstance(norm, LayerNorm):
             kind, offset = library.LAYER_NORM, norm.bias
         elif isinstance(norm, RMSNorm):
             kind, offset = library.RMS_NORM, None
         else:
-            raise UnsupportedModelError(
-                f"the native engine supports only layer norm and RMS norm, but this model has a {type(norm).__name__}"
-            )
+            raise UnsupportedModelError(f"the native engine requires {setting}.kind=layer or rms")
         (width,) = norm.normalized_shape
         parameters = [
             None if each is None else self.keep(pad_array(to_floats(each), padded_size(width)))
@@ -238,28 +234,32 @@ def _bias(linear: nn.Linear) -> Floats:
     return np.zeros(linear.out_features, np.float32) if linear.bias is None else to_floats(linear.bias)
 
 
-def _attention(attention: nn.Module, packing: Packing) -> library.Attention:
+def _section(stack: TransformerEncoder | TransformerDecoder, is_encoder: bool) -> str:
+    """Return the settings of a stack of layers."""
+    if isinstance(stack, TransformerEncoder):
+        return "model.encoder"
+    return "model.encoder.decoder" if is_encoder else "model.decoder"
+
+
+def _attention(attention: nn.Module, setting: str, packing: Packing) -> library.Attention:
     if type(attention) is not SoftAttention:
-        raise UnsupportedModelError(
-            f"the native engine supports only soft attention, but this model has {type(attention).__name__}"
-        )
+        raise UnsupportedModelError(f"the native engine requires {setting}.kind=soft")
     config, scorer, relation = attention.config, attention.scorer, attention.relation
     if config.normaliser != "softmax":
         raise UnsupportedModelError(
-            f"the native engine supports only attention with softmax, but normaliser is {config.normaliser}"
+            f"the native engine requires {setting}.normaliser=softmax, but it is {config.normaliser}"
         )
     if not config.projections or attention.combine != "project":
         raise UnsupportedModelError(
-            "the native engine requires heads with input and output projections, which this model does not have"
+            f"the native engine requires {setting}.projections=true and {setting}.combine=project"
         )
     if type(scorer) not in (ScaledDot, Dot):
         raise UnsupportedModelError(
-            f"the native engine supports only scaled_dot and dot scorers, but this model has {type(scorer).__name__}"
+            f"the native engine requires {setting}.scorer.kind=scaled_dot or dot, but it is {config.scorer.kind}"
         )
     if relation is not None and type(relation) not in (Rotary, Alibi):
         raise UnsupportedModelError(
-            "the native engine supports only rotary positions and ALiBi inside attention, but this model has "
-            f"{type(relation).__name__}"
+            "the native engine does not support relative positions other than rotary and alibi (model.positions.kind)"
         )
     heads = attention.heads
     key = attention.key.out_features // attention.kv_heads

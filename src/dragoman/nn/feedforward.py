@@ -61,7 +61,7 @@ class FeedForward(nn.Module):
         self.outer = nn.Linear(inner, width, bias)
         self.gate = nn.Linear(width, inner, bias) if activation in GATED else None
         self.float32_output = float32_output
-        self.activation = FUNCTIONS[activation]
+        self.activation_name, self.activation = activation, FUNCTIONS[activation]
         self.dropout = Dropout(dropout)
 
     def forward(self, states: Tensor, mask: Tensor | None = None) -> Tensor:

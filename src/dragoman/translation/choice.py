@@ -1,7 +1,8 @@
 """The engine registry, and the functions that choose an engine."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -24,6 +25,7 @@ from dragoman.exchange.ctranslate2.folder import (
 )
 from dragoman.models.kinds import STATISTICAL_MODEL
 from dragoman.native.build import best_library
+from dragoman.native.embeddings import UnsupportedModelError
 from dragoman.native.packing import Packing
 from dragoman.translation.automatic_precision import automatic_precision
 from dragoman.translation.engine import Engine
@@ -167,7 +169,8 @@ def choose_engine(
         kind = _find_engine(name)
         if is_automatic and kind.name == _MEASURED:
             assert folder is not None
-            engine = _make_automatic(kind, loaded, device, threads, folder)
+            with _advice():
+                engine = _make_automatic(kind, loaded, device, threads, folder)
             return PreferredEngine(engine, _reference(loaded, device))
         chosen = requested or kind.default
         if chosen not in kind.precisions:
@@ -175,7 +178,8 @@ def choose_engine(
             raise ConfigError(
                 f"the {name} engine does not support {chosen}: choose the engine {supporting}, or --precision float32"
             )
-        engine = kind.make(loaded, device, chosen, threads)
+        with _advice():
+            engine = kind.make(loaded, device, chosen, threads)
         return PreferredEngine(engine, _reference(loaded, device)) if kind.fallback else engine
     reference = _reference(loaded, device)
     reasons: list[str] = []
@@ -216,6 +220,15 @@ def choose_engine(
     elif reasons:
         (warn if has_failed else info)(f"translating with PyTorch in float32. {'; '.join(reasons)}")
     return reference
+
+
+@contextmanager
+def _advice() -> Iterator[None]:
+    """Recommend PyTorch if a named engine does not support a model."""
+    try:
+        yield
+    except UnsupportedModelError as error:
+        raise UnsupportedModelError(f"{error}: use --engine torch") from None
 
 
 def _make_automatic(kind: EngineKind, loaded: LoadedModel, device: torch.device, threads: int, folder: Path) -> Engine:

@@ -122,33 +122,36 @@ class CudaEngine:
 
 
 def unsupported(model: object) -> str | None:
-    """Return a description of a model part that cannot be decoded with fixed shapes; None if there is no such part."""
+    """Return why a model cannot be decoded with fixed shapes, with its setting; None if it can be."""
     if not isinstance(model, Seq2Seq):
-        return f"it is a {type(model).__name__}"
+        return "it is not an encoder–decoder"
     if model.vectors is not None:
         return "its source consists of vectors"
     decoder = model.decoder
     if not isinstance(decoder, TransformerDecoder):
-        return f"its decoder is a {type(decoder).__name__}"
+        return "model.decoder.kind is not transformer"
     for layer in decoder.layers:
         if not isinstance(layer.feedforward, FeedForward):
-            return f"its decoder has a {type(layer.feedforward).__name__}"
-        for attention in (layer.self_attention, layer.cross_attention):
+            return "model.decoder.experts is set"
+        both = {"attention": layer.self_attention, "cross_attention": layer.cross_attention}
+        for name, attention in both.items():
             if type(attention) is not SoftAttention:
-                return f"its decoder has {type(attention).__name__}"
-            if reason := _attention_unsupported(attention):
+                return f"model.decoder.{name}.kind is not soft"
+            if reason := _attention_unsupported(attention, f"model.decoder.{name}"):
                 return reason
     return None
 
 
-def _attention_unsupported(attention: SoftAttention) -> str | None:
+def _attention_unsupported(attention: SoftAttention, setting: str) -> str | None:
     config, relation = attention.config, attention.relation
     if attention.kv_heads < attention.heads:
-        return "its decoder's heads share keys and values (kv_heads)"
+        return f"heads share keys and values ({setting}.kv_heads)"
     if not attention.scorer.is_dot_product:
-        return f"its decoder's attention has the scorer {config.scorer.kind}"
-    if config.normaliser != "softmax" or not config.projections:
-        return "its decoder's attention is not projected, or not normalised by softmax"
+        return f"{setting}.scorer.kind is {config.scorer.kind}"
+    if config.normaliser != "softmax":
+        return f"{setting}.normaliser is {config.normaliser}"
+    if not config.projections:
+        return f"{setting}.projections is false"
     if relation is not None and (relation.acts_on_scores or relation.acts_on_values):
-        return f"its decoder has {type(relation).__name__} positions inside attention"
+        return "its relative positions act on scores or values (model.positions.kind)"
     return None

@@ -30,10 +30,8 @@ def stacks(model: Seq2Seq) -> tuple[TransformerEncoder, TransformerDecoder]:
     encoder, decoder = model.encoder, model.decoder
     if isinstance(encoder, TransformerEncoder) and isinstance(decoder, TransformerDecoder):
         return encoder, decoder
-    side, other = ("decoder", decoder) if isinstance(encoder, TransformerEncoder) else ("encoder", encoder)
-    raise UnsupportedModelError(
-        f"the native engine supports only Transformers, but this model's {side} is a {type(other).__name__}"
-    )
+    side = "decoder" if isinstance(encoder, TransformerEncoder) else "encoder"
+    raise UnsupportedModelError(f"the native engine requires model.{side}.kind=transformer")
 
 
 class NativeModel:
