@@ -89,22 +89,25 @@ class DocumentPipeline:
 
         batch_size: the maximum number of sentences that are aligned together. attention: as in `Translator.aligner_of`.
         expected: spans that translations should contain, in addition to those that the request requires. max_tokens:
-        the maximum length of a sentence; longer ones are split. None for the model's maximum length.
+        the maximum length of a sentence; longer ones are split. None for the model's maximum length, which also applies
+        to a model that reads whole texts.
         """
+        self._reads_whole_texts = translator.meta.whole_texts
         self._translator, self._batch_size = translator, batch_size
         self._request = replace(request, divide=False)  # sentences are not divided again
-        self._attention, self._expected, self._max_tokens = attention, expected, max_tokens
+        self._attention, self._expected = attention, expected
+        self._max_tokens = None if self._reads_whole_texts else max_tokens
         self._uncontrolled = replace(self._request, control=None)
         self._language = language
 
     def segment(self, parsed: ParsedDocument[Content]) -> SegmentedDocument[Content]:
-        """Divide the passages of a document into sentences that fit the model.
+        """Divide the passages of a document into sentences that fit the model, or into lines if it reads whole texts.
 
         A sentence that has no words outside kept or expected spans is not translated.
         """
         control = self._request.control
         rules = self._expected.rules if self._expected is not None else None if control is None else control.keep
-        splitter = Splitter(self._language, self._fits, Edges(rules).trim)
+        splitter = Splitter(self._language, self._fits, Edges(rules).trim, self._reads_whole_texts)
         by_passage = {
             id(passage): [each for each in segment_passage(passage, splitter) if has_words(each.text, rules)]
             for passage in until_cancelled(iterate_passages(parsed.parts))

@@ -182,7 +182,7 @@ class LimitsConfig(Config):
         200,
         ge=1,
         description="Maximum number of tokens of a sentence. A longer one is split, because the time of a search grows "
-        "with the square of the length.",
+        "with the square of the length. Models that read whole texts, such as summarizers, are not limited.",
     )
     texts: int = Field(128, ge=1, description="Maximum number of texts in a list.")
     beam: int = Field(

@@ -26,15 +26,16 @@ class Splitter:
         language: str,
         fits: Callable[[str], bool] | None = None,
         trim: Callable[[str], tuple[int, int]] | None = None,
+        whole_lines: bool = False,
     ) -> None:
         """language: a language code such as `en` or `pt-BR`.
 
         fits: returns whether a text is short enough for the model; None if all texts are. It is called with texts
         without whitespace at either end. trim: returns the (begin, end) characters of the part of a sentence to
-        translate; None for all of it.
+        translate; None for all of it. whole_lines: treat each line as one sentence.
         """
         self._language = language.replace("_", "-").partition("-")[0]
-        self._fits, self._trim = fits, trim
+        self._fits, self._trim, self._whole_lines = fits, trim, whole_lines
         self.oversized = 0
 
     def sentences(self, text: str) -> Iterator[tuple[int, int]]:
@@ -50,7 +51,8 @@ class Splitter:
             return
         bullet = _BULLET.match(text, begin, end)
         begin = begin if bullet is None else bullet.end()
-        for sentence in until_cancelled(segment(text[begin:end], self._language)):
+        line = text[begin:end]
+        for sentence in until_cancelled([line] if self._whole_lines else segment(line, self._language)):
             parts = divide(sentence, self._is_short)
             self.oversized += len(parts) > 1
             for part in parts:
