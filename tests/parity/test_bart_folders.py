@@ -80,7 +80,7 @@ def test_translations_equal_hugging_face(tmp_path: Path, forced: bool, beam: int
     never = [1, 3, len(tokenizer) - 1]  # padding, unknown and mask, which dragoman never generates
     longest = 14
     search = {"length_factor": 0.0, "length_margin": longest, "length_penalty": "mean", "beam": beam}
-    found = translator.translate_nbest(texts, translator.request(search=search, divide=False))
+    found = translator.translate_nbest(texts, translator.request(search=search))
     order = byte_level_order(translator.tokenizers.target)  # type: ignore[arg-type]
     outputs = theirs.generate(
         **tokenizer(texts, return_tensors="pt", padding=True),

@@ -1,5 +1,6 @@
 """Hugging Face folders of T5 models, imported and exported: logits, generation, round trips, tokens."""
 
+import json
 import random
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from t5_folders import pieces, untie, write_t5
 from dragoman import Translator
 from dragoman.base.errors import ModelError
 from dragoman.data.batches.batch import pad
-from dragoman.exchange.formats import import_model
+from dragoman.exchange.formats import export, import_model
 from dragoman.exchange.huggingface.t5.vocabulary import t5_order
 from dragoman.text.symbols import BOS, EOS, PAD
 
@@ -88,7 +89,7 @@ def test_translations_equal_hugging_face(tmp_path: Path) -> None:
     tokenizer, draw = transformers.AutoTokenizer.from_pretrained(folder), random.Random(1)
     texts = [" ".join(draw.choices(WORDS, k=1 + number % 6)) for number in range(50)]
     search = {"length_factor": 0.0, "length_margin": 12, "beam": 1}
-    found = translator.translate_nbest(texts, translator.request(search=search, divide=False))
+    found = translator.translate_nbest(texts, translator.request(search=search))
     order = t5_order(translator.tokenizers.target)  # type: ignore[arg-type]
     outputs = theirs.generate(**tokenizer(texts, return_tensors="pt", padding=True), max_length=13, suppress_tokens=[2])
     for translations, output in zip(found, outputs.tolist(), strict=True):
@@ -97,6 +98,39 @@ def test_translations_equal_hugging_face(tmp_path: Path) -> None:
         text = tokenizer.decode(expected, skip_special_tokens=False)
         assert translations[0].text.split() == text.split()
     assert len({each[0].text for each in found}) > 20
+
+
+@pytest.mark.parametrize(
+    ("generation", "longest"),
+    [
+        ({}, (14, 2010)),
+        ({"max_length": 9}, (8, 8)),
+        ({"max_length": 900}, (899, 899)),
+        ({"max_new_tokens": 900}, (900, 900)),
+    ],
+)
+def test_the_number_of_steps_follows_the_source_or_the_folder(
+    tmp_path: Path, generation: dict[str, Any], longest: tuple[int, int]
+) -> None:
+    """Without a maximum length in the folder, that of our own models applies: 2 n + 10 tokens, with the end symbols."""
+    folder, ours = tmp_path / "theirs", tmp_path / "ours"
+    write_t5(folder)
+    path = folder / "generation_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **generation}))
+    import_model(folder, ours, quiet=True)
+    search = Translator.load(ours, "cpu").search_config()
+    assert tuple(search.max_length(tokens) for tokens in (2, 1000)) == longest
+    export(ours, tmp_path / "out", "t5", quiet=True)
+    written = json.loads((tmp_path / "out" / "generation_config.json").read_text())
+    assert written.get("max_length") == (longest[0] + 1 if generation else None)
+
+
+def test_files_that_disagree_on_the_first_symbol_are_rejected(tmp_path: Path) -> None:
+    write_t5(tmp_path / "theirs")
+    path = tmp_path / "theirs" / "generation_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "decoder_start_token_id": 7}))
+    with pytest.raises(ModelError, match=r"decoder_start_token_id 7, but .*config.json has 0: the files disagree"):
+        import_model(tmp_path / "theirs", tmp_path / "ours", quiet=True)
 
 
 def test_the_round_trip_is_exact(folders: tuple[Path, Path], tmp_path: Path) -> None:

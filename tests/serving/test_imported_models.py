@@ -14,13 +14,16 @@ from dragoman.serving.served_models import Directions, ServedModel
 from dragoman.serving.service import Service
 
 
-def test_an_imported_t5_is_served_with_the_translations_of_the_translator(tmp_path: Path) -> None:
+def test_an_imported_t5_is_served_with_its_prefix(tmp_path: Path) -> None:
     write_t5(tmp_path / "theirs", seed=3)
     path = tmp_path / "theirs/generation_config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "max_length": 9}))
-    import_model(tmp_path / "theirs", tmp_path / "t5", quiet=True)
+    import_model(tmp_path / "theirs", tmp_path / "raw", quiet=True)
+    import_model(tmp_path / "theirs", tmp_path / "t5", source_prefix="every stone:", quiet=True)
     texts = ["the sea and a day", "and a day", "", "a day. the sea!"]
     expected = Translator.load(tmp_path / "t5", "cpu").translate(texts)
+    raw = Translator.load(tmp_path / "raw", "cpu").translate([f"every stone: {text}" for text in texts[:2]])
+    assert expected[:3] == [*raw, ""]
     models = [{"path": str(tmp_path / "t5"), "source": "en", "target": "de"}]
     config = ServeConfig.model_validate({"models": models, "log": False, "access": FREE, "hosts": ["server"]})
     served = ServedModel(config.models[0], config.engine, config.queue, lambda batch: None)

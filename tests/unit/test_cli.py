@@ -57,7 +57,7 @@ FROZEN = {
     "--temperature --top-k --top-p --seed --empty --no-empty --duplicates --no-duplicates --unfinished "
     "--no-unfinished --max-tokens --copied --max-ratio --repeats --min-score --batch-size --device "
     "--threads --quiet -q --divide --no-divide --unusual-length --no-unusual-length",
-    "import": "folder --out -o --allow-pickle --vocabulary-of --quiet -q",
+    "import": "folder --out -o --allow-pickle --vocabulary-of --source-prefix --quiet -q",
     "distill": "teacher settings --student --out --source --beam --choice --originals --resume --batch-size --engine "
     "--precision --device --threads --quiet -q --divide --no-divide",
     "demo": "settings --out --languages --quiet -q",

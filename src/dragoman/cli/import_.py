@@ -31,6 +31,15 @@ def import_model(
             help="Model folder whose target vocabulary an ARPA file uses (default: the words of the file).",
         ),
     ] = None,
+    source_prefix: Annotated[
+        str | None,
+        typer.Option(
+            "--source-prefix",
+            metavar="TEXT",
+            help='Words that precede every source text, such as "translate English to German:" for a T5 model '
+            "(default: those in the folder, if any).",
+        ),
+    ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Convert a model from another program, with its parameters and vocabularies, to a model folder."""
@@ -38,5 +47,5 @@ def import_model(
     from dragoman.checkpoint.folder import folder_kind
     from dragoman.exchange.formats import import_model
 
-    import_model(folder, out, allow_pickle=allow_pickle, vocabulary_of=vocabulary_of)
+    import_model(folder, out, allow_pickle=allow_pickle, vocabulary_of=vocabulary_of, source_prefix=source_prefix)
     info(f"converted {folder} to {out}. Use it with {folder_kind(out).use}")

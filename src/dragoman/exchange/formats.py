@@ -26,6 +26,7 @@ from dragoman.exchange.huggingface.bert.conversion import read_bert, write_bert
 from dragoman.exchange.huggingface.files import CONFIG, ImportedModel, check_folder, read_json
 from dragoman.exchange.huggingface.gpt2.conversion import read_gpt2, write_gpt2
 from dragoman.exchange.huggingface.marian.conversion import read_marian, write_marian
+from dragoman.exchange.huggingface.model_folder import add_prefix
 from dragoman.exchange.huggingface.t5.conversion import read_t5, write_t5
 from dragoman.models.kinds import LANGUAGE_MODEL, NGRAM_MODEL, PREDICTION_MODEL, TRANSLATION_MODEL, ModelKind
 from dragoman.text.tokenizers import Tokenizers
@@ -49,6 +50,7 @@ def import_model(
     *,
     allow_pickle: bool = False,
     vocabulary_of: str | Path | None = None,
+    source_prefix: str | None = None,
     quiet: bool = False,
 ) -> Path:
     """Convert a model of Hugging Face or an n-gram model to the model folder `out`.
@@ -57,15 +59,17 @@ def import_model(
 
     folder: a Hugging Face folder, or an ARPA file of an n-gram model, plain or compressed. vocabulary_of: a model
     folder whose target vocabulary an ARPA file uses (default: a vocabulary of the file's words, separated by spaces).
-    Parameters keep their dtype. allow_pickle: read parameters from a pickle file if the folder has no other file of
-    parameters. Raises ModelError if the folder is damaged or its model type is not supported, and ConfigError if `out`
-    exists or a library is not installed. In these cases, nothing is written.
+    source_prefix: words that precede every source text, such as "translate English to German:" for a T5 model (default:
+    `prefix` in `config.json`). Parameters keep their dtype. allow_pickle: read parameters from a pickle file if the
+    folder has no other file of parameters. Raises ModelError if the folder is damaged or its model type is not
+    supported, and ConfigError if `out` exists or a library is not installed. In these cases, nothing is written.
     """
     folder, out = Path(folder), Path(out)
     with quietly(quiet):
         check_new_folder(out)
         if folder.is_file():
-            reject_options({"--allow-pickle": allow_pickle or None}, "with a Hugging Face folder")
+            options = {"--allow-pickle": allow_pickle or None, "--source-prefix": source_prefix}
+            reject_options(options, "with a Hugging Face folder")
             import_arpa(folder, out, None if vocabulary_of is None else Path(vocabulary_of))
             return out
         reject_options({"--vocabulary-of": vocabulary_of}, "with an ARPA file")
@@ -77,7 +81,7 @@ def import_model(
             raise ModelError(
                 f"{folder / CONFIG} describes a model of type {kind!r}, but only {', '.join(READERS)} can be imported"
             )
-        model = read(folder, config, allow_pickle)
+        model = add_prefix(read(folder, config, allow_pickle), config, source_prefix, folder / CONFIG)
         sections = dump_yaml({name: section.model_dump(mode="json") for name, section in model.sections.items()})
         write_model_folder(out, model.parameters, sections, model.tokenizers, model.meta)
     return out

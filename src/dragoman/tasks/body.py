@@ -48,7 +48,7 @@ def load_body(run: HeadRun) -> StartedRun:
         return StartedRun(run, start)
     tokenizer = start.loaded.text.target if isinstance(stored, LanguageModelConfig) else start.loaded.text.source
     run = run.model_copy(update={"text": text})
-    return StartedRun(run, start, Tokenizers(tokenizer, tokenizer))
+    return StartedRun(run, start, Tokenizers.of_one(tokenizer.with_prefix("")))
 
 
 def fill_body(start: Start, model: nn.Module, run: HeadRun, tokenizers: Tokenizers) -> None:

@@ -55,4 +55,6 @@ class HeadRun(RunConfig):
                 f"model.head.kind is {self.model.head.kind}, but this task needs a head of kind {' or '.join(kinds)}: "
                 "remove model.head.kind, or choose another task.kind"
             )
+        if self.text.source_prefix:
+            raise ValueError("only a task that generates text has a prefix: remove text.source_prefix")
         return self

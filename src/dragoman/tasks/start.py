@@ -25,7 +25,10 @@ R = TypeVar("R", bound=RunConfig)
 C = TypeVar("C", bound=Config)
 
 # Settings that may differ from the folder's, because they affect only further training.
-_CHANGEABLE = {"model": ("dropout", "preset", "embeddings.frozen"), "text": ("subword.dropout", "tags")}
+_CHANGEABLE = {
+    "model": ("dropout", "preset", "embeddings.frozen"),
+    "text": ("subword.dropout", "tags", "source_prefix"),
+}
 _MAX_LISTED = 5
 
 
@@ -62,7 +65,10 @@ def load_start(run: RunConfig | EstimatedRun) -> StartedRun:
             complete_section(run, "text", TextConfig, origin),
         )
         run = run.model_copy(update={"model": model, "text": text})
-        return StartedRun(run, start, start.loaded.text, continues=True)
+        tokenizers = start.loaded.text
+        if tokenizers is not None:
+            tokenizers = tokenizers.with_source_prefix(text.source_prefix)
+        return StartedRun(run, start, tokenizers, continues=True)
     if "text" in run.model_fields_set or start.loaded.text is None:
         return StartedRun(run, start)
     if not has_text:
@@ -70,7 +76,7 @@ def load_start(run: RunConfig | EstimatedRun) -> StartedRun:
     text = stored_text(origin.config, folder)
     tokenizers = start.loaded.text
     if len(kind.sides) == 1:
-        tokenizer = getattr(tokenizers, kind.sides[0])
+        tokenizer = getattr(tokenizers, kind.sides[0]).with_prefix("")
         text, tokenizers = text.one_sided(), Tokenizers(tokenizer, tokenizer)
     return StartedRun(run.model_copy(update={"text": text}), start, tokenizers)
 

@@ -47,6 +47,9 @@ class Tokenizer(ABC):
     tags: tuple[str, ...] = ()
     start: tuple[str, ...] = ()
     """Tags that precede every text, such as the first symbol of BART's texts. `encode` adds them."""
+    prefix: str = ""
+    """Words that precede every text, such as the description of the task of a T5 model. `encode` adds them and a space,
+    after the tags of `start`."""
 
     def __init__(self, symbols: Sequence[str], surfaces: Sequence[bytes]) -> None:
         """symbols: names of the entries. surfaces: the UTF-8 bytes of each entry, empty for special symbols.
@@ -91,6 +94,18 @@ class Tokenizer(ABC):
         starting.start = tuple(tags)
         return starting
 
+    def with_prefix(self, prefix: str) -> Self:
+        """Return a copy of the tokenizer in which these words precede every text. A blank prefix adds nothing."""
+        if prefix.strip() == self.prefix:
+            return self
+        other = copy(self)
+        other.prefix = prefix.strip()
+        return other
+
+    def shares_vocabulary(self, other: "Tokenizer") -> bool:
+        """Return whether both are copies of one tokenizer with the same tags."""
+        return self._symbols is other._symbols
+
     def with_normalization(self, form: Normalization) -> Self:
         """Return a copy of the tokenizer with this normalisation, or self if the kind has its own."""
         if self.normalises or form == self.normalization:
@@ -134,8 +149,8 @@ class Tokenizer(ABC):
         return self.encode_batch([text])[0]
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """Encode a list of texts, each of which is normalised first and preceded by the tags `start`."""
-        ids = self._encode(self._normalise(texts))
+        """Encode a list of texts, each of which is normalised first and preceded by the tags `start` and the prefix."""
+        ids = self._encode(self._normalise(self._prefixed(texts)))
         return [[*self.start_ids, *each] for each in ids] if self.start else ids
 
     def encode_phrase(self, text: str) -> list[int]:
@@ -150,6 +165,16 @@ class Tokenizer(ABC):
         if self.normalization == "none":
             return texts
         return [normalise(text, self.normalization) if isinstance(text, str) else text for text in texts]
+
+    def _prefixed(self, texts: Sequence[str]) -> Sequence[str]:
+        """Return the texts with the prefix before each of them."""
+        if not self.prefix:
+            return texts
+        return [f"{self.prefix} {text}" if text and isinstance(text, str) else text or self.prefix for text in texts]
+
+    def _count_prefix(self) -> int:
+        """Return the number of ids of the prefix."""
+        return len(self._encode(self._normalise([self.prefix]))[0]) if self.prefix else 0
 
     def encode_continuation(self, texts: Sequence[str]) -> list[list[int]]:
         """Encode texts that continue other texts.
@@ -221,11 +246,15 @@ class Tokenizer(ABC):
     def words(self, text: str) -> tuple[list[int], list[str]]:
         """Return the word index of each id of `encode(text)`, and the words of the normalised text with their spaces.
 
-        A word is the unit that is replaced by one UNK. In a character vocabulary, it is a single character.
+        A word is the unit that is replaced by one UNK. In a character vocabulary, it is a single character. Each tag of
+        `start` and each id of the prefix is a blank word.
         """
-        indices, words = self._words(normalise(text, self.normalization))
-        shift = len(self.start)
-        return [*range(shift), *(index + shift for index in indices)], [*([""] * shift), *words]
+        (whole,), count = self._prefixed([text]), self._count_prefix()
+        indices, words = self._words(normalise(whole, self.normalization))
+        first = (indices[count] if count < len(indices) else len(words)) if count else 0
+        shift = len(self.start) + count
+        own = [index - first + shift for index in indices[count:]]
+        return [*range(shift), *own], [*([""] * shift), *words[first:]]
 
     @abstractmethod
     def _words(self, text: str) -> tuple[list[int], list[str]]:
@@ -235,8 +264,15 @@ class Tokenizer(ABC):
         """Return the (start, end) of the word of each id of `encode(text)`, in characters and without spaces.
 
         The positions are those in `text`, which may differ from its normalised form. Words that consist of spaces have
-        empty spans, and so do all pieces of a character except the first.
+        empty spans, and so do all pieces of a character except the first, the tags of `start` and the prefix.
         """
+        (whole,), count = self._prefixed([text]), self._count_prefix()
+        removed = len(whole) - len(text)
+        own = [(max(0, start - removed), max(0, end - removed)) for start, end in self._spans(whole)[count:]]
+        return [*((0, 0) for _ in range(len(self.start) + count)), *own]
+
+    def _spans(self, text: str) -> list[tuple[int, int]]:
+        """Return the spans as in `spans`, for a text without tags and prefix."""
         normalised = NormalisedText.of(text, self.normalization)
         indices, words = self._words(normalised.text)
         visible = [position for position, character in enumerate(normalised.text) if not character.isspace()]
@@ -246,7 +282,7 @@ class Tokenizer(ABC):
             span = (visible[done], visible[done + length - 1] + 1) if length else (0, 0)
             spans.append(normalised.span_in_original(*span) if length else span)
             done += length
-        return [*((0, 0) for _ in self.start), *(spans[index] for index in indices)]
+        return [spans[index] for index in indices]
 
     def whole_words(self) -> list[str | None]:
         """Return the whole word that each id represents; None for parts of words and special symbols.
@@ -276,16 +312,18 @@ class Tokenizer(ABC):
             further["normalization"] = self.normalization
         if self.start:
             further["start"] = self.start
+        if self.prefix:
+            further["prefix"] = self.prefix
         return json.dumps({**further, **json.loads(text)}, ensure_ascii=False, indent=1) if further else text
 
     @abstractmethod
     def _document(self) -> str:
-        """Return the JSON document without tags and normalisation, in the form that `read` expects."""
+        """Return the JSON document without tags, prefix and normalisation, in the form that `read` expects."""
 
     @classmethod
     @abstractmethod
     def read(cls, document: dict[str, Any], path: Path) -> Self:
-        """Create a tokenizer from a parsed document without tags and normalisation.
+        """Create a tokenizer from a parsed document without tags, prefix and normalisation.
 
         path: file of the document, for messages. Raises ModelError if the document is invalid.
         """

@@ -54,6 +54,12 @@ class TextConfig(Config):
         "corpora: words such as bt or domain-law, and to:de for a target language. They are not counted in "
         "text.subword.size.",
     )
+    source_prefix: str = Field(
+        default="",
+        max_length=1000,
+        description="Words that precede every source text, such as `translate English to German:` for a T5 model. They "
+        "are added, with a space, in training and in translation. Empty: none.",
+    )
     vectors: VectorsConfig | None = Field(
         default=None,
         description="Source of feature vectors instead of text: each line is a JSON list of vectors. null: the source "
@@ -66,7 +72,7 @@ class TextConfig(Config):
         return "none" if self.subword.tokenizer.normalises else self.normalization
 
     def one_sided(self) -> "TextConfig":
-        """Return the settings of a single vocabulary of this kind, without tags."""
+        """Return the settings of a single vocabulary of this kind, without tags and prefix."""
         return TextConfig(subword=self.subword, normalization=self.normalization, divide_unspaced=self.divide_unspaced)
 
     def with_stored_choices(self, stored: "TextConfig") -> "TextConfig":
@@ -96,6 +102,8 @@ class TextConfig(Config):
             raise ValueError("vectors have no vocabulary to share: set text.shared=false, or remove it")
         if self.vectors is not None and self.tags:
             raise ValueError("a source of feature vectors does not support tags: remove text.tags")
+        if self.vectors is not None and self.source_prefix:
+            raise ValueError("a source of feature vectors has no words before it: remove text.source_prefix")
         return self
 
 
@@ -118,6 +126,11 @@ class Tokenizers:
     source: Tokenizer
     target: Tokenizer
 
+    @classmethod
+    def of_one(cls, tokenizer: Tokenizer) -> "Tokenizers":
+        """Return one tokenizer for both languages. Its prefix, if it has one, precedes only source texts."""
+        return cls(tokenizer, tokenizer.with_prefix(""))
+
     @property
     def shared(self) -> bool:
         """Return whether both languages share a vocabulary, even if their tokenizers differ."""
@@ -125,8 +138,8 @@ class Tokenizers:
 
     @property
     def has_single_tokenizer(self) -> bool:
-        """Return whether both languages use the same tokenizer."""
-        return self.source is self.target
+        """Return whether both languages use the same tokenizer, apart from a prefix of source texts."""
+        return self.source.shares_vocabulary(self.target)
 
     @property
     def sizes(self) -> VocabularySizes:
@@ -150,8 +163,10 @@ class Tokenizers:
         symbols among them.
         """
         source = self.source.with_tags(tags)
+        if self.has_single_tokenizer:
+            return Tokenizers.of_one(source)
         if self.shared:
-            return Tokenizers(source, source if self.has_single_tokenizer else self.target.with_tags(tags))
+            return Tokenizers(source, self.target.with_tags(tags))
         placeholders = placeholder_symbols(tags)
         return Tokenizers(source, self.target.with_tags(placeholders) if placeholders else self.target)
 
@@ -168,7 +183,13 @@ class Tokenizers:
     def with_dropout(self, dropout: float) -> "Tokenizers":
         """Return the tokenizers with this rate for `resample`."""
         source = self.source.with_dropout(dropout)
-        return Tokenizers(source, source if self.has_single_tokenizer else self.target.with_dropout(dropout))
+        if self.has_single_tokenizer:
+            return Tokenizers.of_one(source)
+        return Tokenizers(source, self.target.with_dropout(dropout))
+
+    def with_source_prefix(self, prefix: str) -> "Tokenizers":
+        """Return the tokenizers with these words before every source text. A blank prefix adds nothing."""
+        return Tokenizers(self.source.with_prefix(prefix), self.target)
 
     def save(self, folder: Path) -> None:
         """Write `tokenizer.json`, or `tokenizer.source.json` and `tokenizer.target.json`."""
@@ -185,8 +206,7 @@ class Tokenizers:
         folder = Path(folder)
         names = {name for name in (SHARED_FILE, SOURCE_FILE, TARGET_FILE) if (folder / name).is_file()}
         if names == {SHARED_FILE}:
-            tokenizer = load_tokenizer(folder / SHARED_FILE)
-            return cls(tokenizer, tokenizer)
+            return cls.of_one(load_tokenizer(folder / SHARED_FILE))
         if names == {SOURCE_FILE, TARGET_FILE}:
             return cls(load_tokenizer(folder / SOURCE_FILE), load_tokenizer(folder / TARGET_FILE))
         found = ", ".join(sorted(names)) or "neither"
@@ -199,7 +219,7 @@ def train_tokenizers(config: TextConfig, sources: Iterable[str], targets: Iterab
     """Learn vocabularies from the two sides of a corpus. `sources` is read completely before `targets`.
 
     The tags of `config` are added to the source vocabulary, and to the target vocabulary if it is shared. The texts are
-    normalised.
+    normalised. The prefix of source texts is not among the texts.
     """
     form = config.effective_normalization
     sources = sources if config.vectors is not None else (normalise(text, form) for text in sources)
@@ -210,8 +230,8 @@ def train_tokenizers(config: TextConfig, sources: Iterable[str], targets: Iterab
 
     if config.shared:
         tokenizer = learn(chain(sources, targets)).with_tags(config.tags)
-        return Tokenizers(tokenizer, tokenizer)
+        return Tokenizers.of_one(tokenizer.with_prefix(config.source_prefix))
     if config.vectors is not None:
         return Tokenizers(VectorSequences(config.vectors.width), learn(targets))
     source = learn(sources)
-    return Tokenizers(source, learn(targets)).with_tags(config.tags)
+    return Tokenizers(source, learn(targets)).with_tags(config.tags).with_source_prefix(config.source_prefix)

@@ -173,7 +173,7 @@ def _subwords(text: TextConfig | Tokenizers, sample: int) -> str:
     settings = text.model_dump(mode="json", exclude={"subword": {"dropout"}})
     if text.effective_normalization == "none":
         del settings["normalization"]
-    for name in ("vectors", "tags", "divide_unspaced"):
+    for name in ("vectors", "tags", "divide_unspaced", "source_prefix"):
         if not settings[name]:
             del settings[name]
     described = json.dumps(settings, separators=(",", ":"), ensure_ascii=False) + library.__version__

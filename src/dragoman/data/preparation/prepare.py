@@ -207,6 +207,8 @@ def _check_vocabulary(text: TextConfig | Tokenizers, symbols: Sequence[str]) -> 
 def _check_text(text: TextConfig) -> None:
     if text.vectors is not None:
         raise ConfigError("plain text does not contain feature vectors: remove text.vectors")
+    if text.source_prefix:
+        raise ConfigError("plain text has one side: remove text.source_prefix")
     if not text.shared:
         raise ConfigError("plain text has one side and one vocabulary: remove text.shared")
     if text.subword.resampling:

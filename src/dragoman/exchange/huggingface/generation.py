@@ -43,22 +43,21 @@ _DEFAULT_TOP_K = 50
 
 
 def search_section(
-    content: Mapping[str, Any], path: Path, limit: int, our_ids: Sequence[int], start: int | None = None
+    content: Mapping[str, Any], path: Path, limit: int | None, our_ids: Sequence[int], start: int | None = None
 ) -> SearchConfig:
     """Return dragoman's search settings.
 
-    limit: the model's number of positions. our_ids: dragoman's id for each id of Hugging Face. start: Hugging Face's id
-    of the symbol that precedes every text; None for a model without such a symbol. The maximum output length defaults
-    to the number of positions, since Hugging Face's default of 20 tokens is too short for translation. Raises
-    ModelError for invalid values.
+    limit: the model's number of positions; None for any number. our_ids: dragoman's id for each id of Hugging Face.
+    start: Hugging Face's id of the symbol that precedes every text; None for a model without such a symbol. Without a
+    maximum output length, dragoman's default applies, which depends on the length of the source, since Hugging Face's
+    default of 20 tokens is too short for translation. Raises ModelError for invalid values.
     """
     settings: dict[str, Any] = {"beam": _count(content, "num_beams", path, 1)}
     exponent = content.get("length_penalty")
     if exponent not in (None, 0, 1):
         warn(f"{path}: length_penalty {exponent} divides by a power of the length, which is not supported: using 1")
     settings["length_penalty"] = {"kind": "none" if exponent == 0 else "mean"}
-    length_with_start = _count(content, "max_new_tokens", path, _count(content, "max_length", path, limit) - 1) + 1
-    settings |= {"length_factor": 0.0, "length_margin": max(1, min(length_with_start, limit) - 1)}
+    settings |= _longest(content, path, limit)
     settings["minimum_length"] = max(0, _count(content, "min_length", path, 0) - 1)
     settings["no_repeat_ngram"] = _count(content, "no_repeat_ngram_size", path, 0)
     settings["forbid"] = [*OutputConfig().forbid, *_forbidden(content, path, our_ids)]
@@ -85,6 +84,8 @@ def sampling_section(content: Mapping[str, Any], path: Path, our_ids: Sequence[i
     }
     if longest := _count(content, "max_new_tokens", path, 0):
         settings["maximum_length"] = longest
+    elif _count(content, "max_length", path, 0):
+        warn(f"{path}: max_length includes the prompt, which is not supported: set --max-tokens instead")
     if content.get("do_sample") is True:
         settings |= {name: content[name] for name in ("temperature", "top_p") if content.get(name) is not None}
         settings["top_k"] = _count(content, "top_k", path, _DEFAULT_TOP_K) or None
@@ -108,6 +109,14 @@ def sampling_json(search: GenerationConfig, our_ids: Sequence[int]) -> dict[str,
         **({"no_repeat_ngram_size": search.no_repeat_ngram} if search.no_repeat_ngram else {}),
         **_forbidden_json(forbidden, our_ids),
     }
+
+
+def _longest(content: Mapping[str, Any], path: Path, limit: int | None) -> dict[str, Any]:
+    """Return the settings of the maximum output length. Hugging Face counts the symbol that starts an output."""
+    longest = _count(content, "max_new_tokens", path, _count(content, "max_length", path, 0) - 1)
+    if longest < 0:  # neither is set
+        return {} if limit is None else {"maximum_length": max(1, limit - 1)}
+    return {"length_factor": 0.0, "length_margin": max(1, longest if limit is None else min(longest, limit - 1))}
 
 
 def _forbidden(content: Mapping[str, Any], path: Path, our_ids: Sequence[int]) -> list[int]:
@@ -159,7 +168,7 @@ def _count(content: Mapping[str, Any], name: str, path: Path, default: int) -> i
 
 
 def generation_json(
-    search: SearchConfig, limit: int, our_ids: Sequence[int], start: int | None = None
+    search: SearchConfig, limit: int | None, our_ids: Sequence[int], start: int | None = None
 ) -> dict[str, Any]:
     """Return the content of `generation_config.json` without the ids of special symbols.
 
@@ -175,20 +184,37 @@ def generation_json(
     if others:
         warn(f"Hugging Face does not support {', '.join(f'search.{name}' for name in others)}, which the export omits")
     mean = isinstance(search.length_penalty, MeanLogProbability) or getattr(search.length_penalty, "alpha", 0.0) > 0
-    limits = [limit, *([] if search.length_factor else [search.length_margin + 1])]
-    longest = min([*limits, *([] if search.maximum_length is None else [search.maximum_length + 1])])
+    longest = _longest_json(search, limit)
+    if not longest:
+        info(
+            "Hugging Face does not limit outputs by the length of the source: the export sets no max_length, so choose "
+            "max_new_tokens when you generate"
+        )
     forbidden = {*search.forbid, PAD, BOS}
     if not isinstance(search.unknown, ForbidUnknownConfig):
         forbidden.discard(UNK)
     return {
         "num_beams": search.beam,
         "length_penalty": 1.0 if mean else 0.0,
-        "max_length": longest,
+        **longest,
         **({"min_length": search.minimum_length + 1} if search.minimum_length else {}),
         **({"no_repeat_ngram_size": search.no_repeat_ngram} if search.no_repeat_ngram else {}),
         **({"forced_bos_token_id": start} if search.force_start and start is not None else {}),
         **_forbidden_json(forbidden, our_ids),
     }
+
+
+def _longest_json(search: SearchConfig, limit: int | None) -> dict[str, int]:
+    """Return the setting of the maximum output length; none if `_longest` returns the same settings without it."""
+    longest = search.maximum_length
+    if search.length_factor and longest == (None if limit is None else max(1, limit - 1)):
+        return {}
+    limits = [
+        limit,
+        None if search.length_factor else search.length_margin + 1,
+        None if longest is None else longest + 1,
+    ]
+    return {"max_length": min(each for each in limits if each is not None)}
 
 
 def _forbidden_json(forbidden: Collection[int], our_ids: Sequence[int]) -> dict[str, Any]:

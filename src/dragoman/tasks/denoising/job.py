@@ -1,6 +1,7 @@
 """`DenoisingJob`, the data, model, loss, validation and model folder of a run that restores corrupted text."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from dragoman.tasks.denoising.config import DenoisingRun
 from dragoman.tasks.denoising.validator import METRICS, DenoisingValidator
 from dragoman.tasks.held_out_text import read_held_out
 from dragoman.tasks.labelled.card import training_facts, write_training_section
-from dragoman.tasks.start import load_start
+from dragoman.tasks.start import StartedRun, load_start
 from dragoman.tasks.text_job import TextJob
 from dragoman.tasks.translation.job import check_compilable
 from dragoman.tasks.vocabulary import add_tags, load_vocabulary
@@ -46,6 +47,8 @@ class DenoisingJob(TextJob):
         self._held_out = read_held_out(run.data.valid_sets, run.data.cleaning)
         started = load_start(run)
         self._continues = started.continues
+        if started.tokenizers is not None and "text" not in run.model_fields_set:
+            started = _without_prefix(started, started.tokenizers)
         run, tokenizers = started.run, tokenizers or started.tokenizers
         tags = run.data.noise.tags(run.data.block)
         if tokenizers is not None:
@@ -123,6 +126,13 @@ class DenoisingJob(TextJob):
         """Return the model's metadata. Both sides have the same language."""
         meta = super().meta(step, validation, averaged_steps)
         return meta.model_copy(update={"source_language": meta.target_language, "embeddings": dict(self.notes)})
+
+
+def _without_prefix(started: StartedRun, tokenizers: Tokenizers) -> StartedRun:
+    """Return a run without the prefix of the model from which it starts, since the prefix describes another task."""
+    text = started.run.text.model_copy(update={"source_prefix": ""})
+    run = started.run.model_copy(update={"text": text})
+    return replace(started, run=run, tokenizers=tokenizers.with_source_prefix(""))
 
 
 def _check_vocabulary(tokenizers: Tokenizers) -> None:

@@ -116,8 +116,11 @@ class StatisticalRun(EstimatedRun):
 
     @model_validator(mode="after")
     def _check_text(self) -> "StatisticalRun":
-        if self.text.vectors is not None or self.text.tags:
-            raise ValueError("statistical translation translates text without tags: remove text.vectors and text.tags")
+        if self.text.vectors is not None or self.text.tags or self.text.source_prefix:
+            raise ValueError(
+                "statistical translation translates text without tags and prefix: remove text.vectors, text.tags and "
+                "text.source_prefix"
+            )
         return self
 
     @model_validator(mode="before")

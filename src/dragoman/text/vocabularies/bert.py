@@ -57,8 +57,8 @@ class BertTokenizer(HuggingFaceTokenizer):
         starts = [0, *ends[:-1]]
         return indices, [text[start:end] for start, end in zip(starts, ends, strict=True) if end > start or indices]
 
-    def spans(self, text: str) -> list[tuple[int, int]]:
-        """Return the spans as in `Tokenizer.spans`, from the offsets of the library's normalisation."""
+    def _spans(self, text: str) -> list[tuple[int, int]]:
+        """Return the spans as in `Tokenizer._spans`, from the offsets of the library's normalisation."""
         indices, spans = self._word_spans(text)
         return [spans[index] for index in indices]
 

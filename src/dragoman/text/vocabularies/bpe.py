@@ -54,7 +54,7 @@ class BytePairTokenizer(HuggingFaceTokenizer):
         """A digest of everything that determines how text is divided into tokens, except for dropout."""
         tags = json.dumps(self.tags) if self.tags else ""
         normalization = "" if self.normalization == "none" else self.normalization
-        return sha256((self._library.to_str() + tags + normalization).encode()).hexdigest()
+        return sha256((self._library.to_str() + tags + normalization + self.prefix).encode()).hexdigest()
 
     def with_dropout(self, dropout: float) -> "BytePairTokenizer":
         """Return a copy of the tokenizer with this rate for `resample`."""

@@ -117,8 +117,8 @@ class SentencePieceTokenizer(Tokenizer):
         words = [*([code] if code else []), *(piece.replace(BLANK, " ") for piece in pieces)]
         return list(range(len(words))), words
 
-    def spans(self, text: str) -> list[tuple[int, int]]:
-        """Return the spans as in `Tokenizer.spans`, from the offsets of the library's normalisation."""
+    def _spans(self, text: str) -> list[tuple[int, int]]:
+        """Return the spans as in `Tokenizer._spans`, from the offsets of the library's normalisation."""
         check_unicode([text])
         code, rest = split_language_code(text)
         spans = [(0, len(code))] if code else []

@@ -73,8 +73,8 @@ class T5Tokenizer(HuggingFaceTokenizer):
         starts = [0, *ends][: len(ends)]
         return list(range(len(ends))), [text[start:end] for start, end in zip(starts, ends, strict=True)]
 
-    def spans(self, text: str) -> list[tuple[int, int]]:
-        """Return the spans as in `Tokenizer.spans`, from the offsets of the library."""
+    def _spans(self, text: str) -> list[tuple[int, int]]:
+        """Return the spans as in `Tokenizer._spans`, from the offsets of the library."""
         spans = []
         for start, end in self._offsets(text):
             part = text[start:end]

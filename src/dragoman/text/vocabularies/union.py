@@ -80,9 +80,11 @@ def load_tokenizer(path: Path) -> Tokenizer:
             "Copy the model folder again from its origin, or update dragoman."
         )
     tags, normalization = document.pop("tags", []), document.pop("normalization", "none")
-    start = document.pop("start", [])
+    start, prefix = document.pop("start", []), document.pop("prefix", "")
     if normalization not in get_args(Normalization):
         raise ModelError(f"The tokenizer {path} is damaged (normalization: {normalization!r}). Restore it from a copy.")
+    if not isinstance(prefix, str):
+        raise ModelError(f"The tokenizer {path} is damaged (prefix: {prefix!r}). Restore it from a copy.")
     try:
         checked, start = _TAGS.validate_python(tags), _TAGS.validate_python(start)
     except ValidationError as error:
@@ -90,6 +92,6 @@ def load_tokenizer(path: Path) -> Tokenizer:
         raise ModelError(f"The tokenizer {path} is damaged (tags: {reason}). Restore it from a copy.") from error
     tokenizer = _TOKENIZERS[kind].read(document, path).with_tags(checked).with_normalization(normalization)
     try:
-        return tokenizer.with_start(start)
+        return tokenizer.with_start(start).with_prefix(prefix)
     except ConfigError as error:
         raise ModelError(f"The tokenizer {path} is damaged (start: {error}). Restore it from a copy.") from error

@@ -22,17 +22,10 @@ from dragoman.exchange.huggingface.byte_level import (
 )
 from dragoman.exchange.huggingface.files import CONFIG, ImportedModel, read_tensors
 from dragoman.exchange.huggingface.generation import generation_json, search_section
-from dragoman.exchange.huggingface.model_folder import (
-    import_model,
-    load_parameters,
-    read_generation,
-    read_model,
-    read_search,
-    write_folder,
-)
+from dragoman.exchange.huggingface.model_folder import StoredModel, import_model, read_generation, write_folder
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.text.symbols import EOS, PAD, UNK
-from dragoman.text.tokenizers import TextConfig, Tokenizers
+from dragoman.text.tokenizers import TextConfig
 from dragoman.text.vocabularies.gpt2 import GPT2BPEConfig, GPT2Tokenizer
 
 _DEFAULTS = ("<pad>", "<s>", "</s>", "<unk>")
@@ -81,7 +74,8 @@ def write_bart(folder: Path, out: Path) -> None:
 
     Raises ModelError with the settings that BART does not support, in which case nothing is written.
     """
-    model, tokenizers = read_model(folder), Tokenizers.load(folder)
+    stored = StoredModel.load(folder)
+    model, tokenizers = stored.model, stored.tokenizers
     assert isinstance(model, ModelConfig)
     tokenizer = tokenizers.target
     if not (isinstance(tokenizer, GPT2Tokenizer) and tokenizers.has_single_tokenizer and tokenizer.start):
@@ -91,8 +85,8 @@ def write_bart(folder: Path, out: Path) -> None:
         )
     order, symbols = byte_level_order(tokenizer), byte_level_symbols(tokenizer)
     content = config_json(model, len(order), [number for number in range(len(ROLES)) if number not in order])
-    search = read_search(folder, SearchConfig)
-    tensors = weight_table(model, order, tokenizer.size).to_theirs(load_parameters(folder, model, tokenizers))
+    content |= stored.prefix_json()
+    tensors = weight_table(model, order, tokenizer.size).to_theirs(stored.parameters())
     kind = next(iter(tensors.values())).dtype
     tensors[BIAS] = tensors.get(BIAS, torch.zeros(len(order), dtype=kind))[None]
     start, end = order.index(tokenizer.start_ids[0]), order.index(EOS)
@@ -109,7 +103,7 @@ def write_bart(folder: Path, out: Path) -> None:
     if "<mask>" in symbols:
         roles["mask_token"] = "<mask>"
     about = {"tokenizer_class": "BartTokenizer", "model_max_length": content["max_position_embeddings"], **roles}
-    generation = generation_json(search, content["max_position_embeddings"], order, start)
+    generation = generation_json(stored.search(SearchConfig), content["max_position_embeddings"], order, start)
     generation |= {**ids, "forced_eos_token_id": end}
     processor = RobertaProcessing((symbols[end], end), (symbols[start], start), True, False)
 

@@ -15,10 +15,10 @@ from dragoman.exchange.huggingface.bert.architecture import config_json, model_s
 from dragoman.exchange.huggingface.bert.vocabulary import bert_order, read_vocabulary, write_vocabulary
 from dragoman.exchange.huggingface.bert.weights import NEXT_SENTENCE, POOLER, PREFIX, current_name, weight_table
 from dragoman.exchange.huggingface.files import CONFIG, ImportedModel, read_tensors
-from dragoman.exchange.huggingface.model_folder import import_model, load_parameters, read_model, write_folder
+from dragoman.exchange.huggingface.model_folder import StoredModel, import_model, write_folder
 from dragoman.models.encoder_only import EncoderOnlyConfig
 from dragoman.models.heads.texts import RegressionHeadConfig
-from dragoman.text.tokenizers import TextConfig, Tokenizers
+from dragoman.text.tokenizers import TextConfig
 from dragoman.text.vocabularies.bert import BertTokenizer
 
 _OUTPUT = "head.output"
@@ -45,10 +45,9 @@ def write_bert(folder: Path, out: Path) -> None:
 
     Raises ModelError with the settings that BERT does not support, in which case nothing is written.
     """
-    model = read_model(folder)
+    stored = StoredModel.load(folder)
+    model, tokenizer = stored.model, stored.tokenizers.source
     assert isinstance(model, EncoderOnlyConfig)
-    tokenizers = Tokenizers.load(folder)
-    tokenizer = tokenizers.source
     if not isinstance(tokenizer, BertTokenizer):
         raise ModelError(
             f"{folder} has a {tokenizer.kind} vocabulary, but BERT requires one of the kind bert. Only imported models "
@@ -56,8 +55,7 @@ def write_bert(folder: Path, out: Path) -> None:
         )
     order = bert_order(tokenizer)
     content = config_json(model, len(order), order.index(0))
-    ours = load_parameters(folder, model, tokenizers)
-    tensors = weight_table(model, order, tokenizer.size).to_theirs(_fold_scale(ours, model))
+    tensors = weight_table(model, order, tokenizer.size).to_theirs(_fold_scale(stored.parameters(), model))
     if model.head.kind == "none":  # Hugging Face's class without a head names its tensors without the prefix
         tensors = {name.removeprefix(PREFIX): tensor for name, tensor in tensors.items()}
     positions = content["max_position_embeddings"]

@@ -21,17 +21,10 @@ from dragoman.exchange.huggingface.files import CONFIG, TOKENIZER, ImportedModel
 from dragoman.exchange.huggingface.generation import sampling_json, sampling_section
 from dragoman.exchange.huggingface.gpt2.architecture import ARCHITECTURES, config_json, model_section, read_settings
 from dragoman.exchange.huggingface.gpt2.weights import TOKENS, weight_table
-from dragoman.exchange.huggingface.model_folder import (
-    import_model,
-    load_parameters,
-    read_generation,
-    read_model,
-    read_search,
-    write_folder,
-)
+from dragoman.exchange.huggingface.model_folder import StoredModel, import_model, read_generation, write_folder
 from dragoman.models.language_model import LanguageModelConfig
 from dragoman.text.symbols import BOS, EOS, PAD, SPECIAL_SYMBOLS, UNK
-from dragoman.text.tokenizers import TextConfig, Tokenizers
+from dragoman.text.tokenizers import TextConfig
 from dragoman.text.vocabularies.gpt2 import GPT2BPEConfig, GPT2Tokenizer
 
 _DEFAULT_END = "<|endoftext|>"
@@ -102,10 +95,9 @@ def write_gpt2(folder: Path, out: Path) -> None:
 
     Raises ModelError with the settings that GPT-2 does not support, in which case nothing is written.
     """
-    model = read_model(folder)
+    stored = StoredModel.load(folder)
+    model, tokenizer = stored.model, stored.tokenizers.target
     assert isinstance(model, LanguageModelConfig)
-    tokenizers = Tokenizers.load(folder)
-    tokenizer = tokenizers.target
     if not isinstance(tokenizer, GPT2Tokenizer):
         raise ModelError(
             f"{folder} has a {tokenizer.kind} vocabulary, but GPT-2 requires one of the kind gpt2. Only imported "
@@ -114,9 +106,8 @@ def write_gpt2(folder: Path, out: Path) -> None:
     order, symbols = byte_level_order(tokenizer), byte_level_symbols(tokenizer)
     missing = [number for number in range(len(SPECIAL_SYMBOLS)) if number not in order]
     content = config_json(model, len(order), missing)
-    search = read_search(folder, GenerationConfig)
-    ours = load_parameters(folder, model, tokenizers)
-    tensors = weight_table(model, order, tokenizer.size).to_theirs(ours)
+    search = stored.search(GenerationConfig)
+    tensors = weight_table(model, order, tokenizer.size).to_theirs(stored.parameters())
     end = order.index(EOS)
     begin = order.index(BOS) if model.start_symbol == "bos" else end
     ids = {"bos_token_id": begin, "eos_token_id": end, **({"pad_token_id": order.index(PAD)} if PAD in order else {})}

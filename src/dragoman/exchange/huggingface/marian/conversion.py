@@ -28,13 +28,7 @@ from dragoman.exchange.huggingface.marian.vocabulary import (
     symbols,
     tokenizer_json,
 )
-from dragoman.exchange.huggingface.model_folder import (
-    load_parameters,
-    read_generation,
-    read_model,
-    read_search,
-    write_folder,
-)
+from dragoman.exchange.huggingface.model_folder import StoredModel, read_generation, write_folder
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.text.symbols import BOS, EOS, PAD, tag_languages
 from dragoman.text.tokenizers import TextConfig, Tokenizers
@@ -75,20 +69,21 @@ def write_marian(folder: Path, out: Path) -> None:
     """
     meta = read_meta(folder)
     check_serves(folder, "export")
-    model, search = read_model(folder), read_search(folder, SearchConfig)
+    stored = StoredModel.load(folder)
+    model, tokenizers, search = stored.model, stored.tokenizers, stored.search(SearchConfig)
     assert isinstance(model, ModelConfig)
-    tokenizers = Tokenizers.load(folder)
     source, target = tokenizers.source, tokenizers.target
     if not (isinstance(source, SentencePieceTokenizer) and isinstance(target, SentencePieceTokenizer)):
         raise ModelError(
             f"{folder} has a {target.kind} vocabulary, but Marian requires SentencePiece vocabularies. Only imported "
             "models and models trained with text.subword.kind=sentencepiece can be exported"
         )
-    content = config_json(model, (len(ids_in_marian_order(source)), len(ids_in_marian_order(target))))
+    content = stored.prefix_json() | config_json(
+        model, (len(ids_in_marian_order(source)), len(ids_in_marian_order(target)))
+    )
     ids = _special_ids(target)
-    our_parameters = load_parameters(folder, model, tokenizers)
     with torch.no_grad():
-        marian_parameters = to_marian(our_parameters, model, tokenizers)
+        marian_parameters = to_marian(stored.parameters(), model, tokenizers)
     generation = generation_json(search, content["max_position_embeddings"], ids_in_marian_order(target))
     generation |= {**ids, "forced_eos_token_id": ids["eos_token_id"]}
 

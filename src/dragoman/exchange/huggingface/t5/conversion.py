@@ -12,24 +12,14 @@ from dragoman.base.errors import ModelError
 from dragoman.decode.search import SearchConfig
 from dragoman.exchange.huggingface.files import CONFIG, ImportedModel, read_tensors
 from dragoman.exchange.huggingface.generation import generation_json, search_section
-from dragoman.exchange.huggingface.model_folder import (
-    import_model,
-    load_parameters,
-    read_generation,
-    read_model,
-    read_search,
-    write_folder,
-)
+from dragoman.exchange.huggingface.model_folder import StoredModel, import_model, read_generation, write_folder
 from dragoman.exchange.huggingface.t5.architecture import ARCHITECTURES, config_json, model_section, read_settings
 from dragoman.exchange.huggingface.t5.vocabulary import read_vocabulary, t5_order, write_vocabulary
 from dragoman.exchange.huggingface.t5.weights import is_tied, weight_table
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.text.symbols import BOS, EOS
-from dragoman.text.tokenizers import TextConfig, Tokenizers
+from dragoman.text.tokenizers import TextConfig
 from dragoman.text.vocabularies.t5 import T5Tokenizer, T5UnigramConfig
-
-_LONGEST = 512
-"""Maximum output length in tokens if a folder does not set it. T5 was trained on texts of this length."""
 
 
 def read_t5(folder: Path, config: Mapping[str, Any], allow_pickle: bool) -> ImportedModel:
@@ -43,7 +33,7 @@ def read_t5(folder: Path, config: Mapping[str, Any], allow_pickle: bool) -> Impo
     path, tensors = read_tensors(folder, allow_pickle)
     model = model_section(settings, is_tied(tensors, settings.scales_output), folder / CONFIG)
     order = t5_order(tokenizer)
-    search = search_section(*read_generation(folder, config), _LONGEST, order)
+    search = search_section(*read_generation(folder, config), None, order)
     sections = {"model": model, "text": TextConfig(subword=T5UnigramConfig()), "search": search}
     table = weight_table(model, order, tokenizer.size)
     return import_model(settings.architecture or ARCHITECTURES[0], sections, tokenizer, table, tensors, path)
@@ -54,7 +44,8 @@ def write_t5(folder: Path, out: Path) -> None:
 
     Raises ModelError with the settings that T5 does not support, in which case nothing is written.
     """
-    model, tokenizers = read_model(folder), Tokenizers.load(folder)
+    stored = StoredModel.load(folder)
+    model, tokenizers = stored.model, stored.tokenizers
     assert isinstance(model, ModelConfig)
     tokenizer = tokenizers.target
     if not (isinstance(tokenizer, T5Tokenizer) and tokenizers.has_single_tokenizer and tokenizer.original_ids):
@@ -63,10 +54,9 @@ def write_t5(folder: Path, out: Path) -> None:
             "padding starts outputs. Only imported models can be exported"
         )
     order = t5_order(tokenizer)
-    content = config_json(model, len(order))
-    search = read_search(folder, SearchConfig)
-    tensors = weight_table(model, order, tokenizer.size).to_theirs(load_parameters(folder, model, tokenizers))
+    content = config_json(model, len(order)) | stored.prefix_json()
+    tensors = weight_table(model, order, tokenizer.size).to_theirs(stored.parameters())
     start, end = order.index(BOS), order.index(EOS)
     ids = {"pad_token_id": start, "eos_token_id": end, "decoder_start_token_id": start}
-    generation = {**generation_json(search, _LONGEST, order), **ids}
+    generation = {**generation_json(stored.search(SearchConfig), None, order), **ids}
     write_folder(out, content | ids, tensors, lambda staged: write_vocabulary(staged, tokenizer), generation)
