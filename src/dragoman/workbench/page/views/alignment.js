@@ -25,7 +25,7 @@ export class AlignmentView {
     this.gold = make("textarea", { id, rows: 1, class: "line", autocomplete: "off", spellcheck: "false", placeholder: "such as 0-0 1-2 2?3; ? is a possible link", onchange: () => this.annotate(this.gold.value.trim()) });
     this.gold.addEventListener("keydown", (event) => event.key === "Enter" && this.enterGold(event));
     this.remove = make("button", { type: "button", class: "plain", onclick: () => store.set({ gold: "" }, true) }, "Remove");
-    const demo = make("button", { type: "button", class: "plain", onclick: () => store.set({ gold: DEMO, target: "" }, true) }, "Use those of the demo");
+    const demo = make("button", { type: "button", class: "plain", onclick: () => store.set({ gold: DEMO, target: "" }, true) }, "Use the links of the demo");
     this.others = make("fieldset", { class: "runs" });
     root.append(
       make(
