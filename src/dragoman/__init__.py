@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dragoman.analysis.next_tokens import continue_prefix, next_tokens
     from dragoman.analysis.relevance import token_relevance
     from dragoman.analysis.rollout import attention_rollout
+    from dragoman.analysis.searches import compare_searches
     from dragoman.augmentation.backtranslate import backtranslate
     from dragoman.augmentation.distill import distill
     from dragoman.base.errors import DragomanError
@@ -82,6 +83,7 @@ __all__ = [
     "check_data",
     "compare_alignments",
     "compare_data",
+    "compare_searches",
     "continue_prefix",
     "decoder_lens",
     "describe",
@@ -136,6 +138,7 @@ _MODULES = {
     "check_data": "tasks.check",
     "compare_alignments": "analysis.alignments",
     "compare_data": "tasks.compare",
+    "compare_searches": "analysis.searches",
     "continue_prefix": "analysis.next_tokens",
     "decoder_lens": "analysis.lens",
     "describe": "tasks.description",

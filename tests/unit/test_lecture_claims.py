@@ -6,7 +6,7 @@ import torch
 
 from dragoman.decode.rules.length_penalty import MeanLogProbability
 from dragoman.lecture.position_criteria import Probe, Setting, first_rise
-from dragoman.lecture.probability_tree import END, ProbabilityTree
+from dragoman.lecture.example_trees import EXAMPLE_TREES
 from dragoman.nn.attention.soft import normalise
 from dragoman.nn.mask import Mask
 from dragoman.nn.normalisation import LayerNormConfig
@@ -95,13 +95,7 @@ def test_minus_a_billion_is_not_minus_infinity() -> None:
 
 def test_the_search_tree_of_deck_004() -> None:
     """Greedy search takes "yes" first, two hypotheses find "ok ok </s>" with p = 0.4 · 0.7 · 1.0."""
-    tree = ProbabilityTree(  # from Jurafsky and Martin
-        {
-            (): {"ok": 0.4, "yes": 0.5, END: 0.1},
-            ("ok",): {"ok": 0.7, "yes": 0.2, END: 0.1},
-            ("yes",): {"ok": 0.3, "yes": 0.4, END: 0.3},
-        }
-    )
+    tree = EXAMPLE_TREES["deck-004"].tree
     (greedy,), (best,) = (tree.search(beam=beam, length_penalty={"kind": "none"}) for beam in (1, 2))
     assert tree.words(greedy.tokens) == ("yes", "yes")
     assert np.exp(greedy.log_probability) == pytest.approx(0.5 * 0.4)

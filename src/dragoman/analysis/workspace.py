@@ -80,7 +80,7 @@ class Workspace:
     def model(self, name: str = "") -> WorkspaceModel:
         """Return a model. name: empty for the first one. Raises ConfigError if there is no such model."""
         if not self.models:
-            raise ConfigError("no model is loaded: only training runs and word aligners; pass the folder of a model")
+            raise ConfigError("no model is loaded: pass the folder of a model")
         if not name:
             return next(iter(self.models.values()))
         found = _find(name, {each.name: each.folder for each in self.models.values()})

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.options import Device, Model, Quiet, Tags, TaskName, Threads, To, split_tags
+from dragoman.cli.options import Device, Quiet, Tags, TaskName, Threads, To, split_tags
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,7 +16,13 @@ if TYPE_CHECKING:
 
 
 def inspect(
-    model: Model,
+    model: Annotated[
+        Path | None,
+        typer.Argument(
+            help="Model folder, such as one written by `dragoman train --out`. Left out with --from, for a view that "
+            "needs no model."
+        ),
+    ] = None,
     text: Annotated[
         str | None,
         typer.Argument(
@@ -96,11 +102,11 @@ def inspect(
         given = {"TEXT": text, "--target": target, "--pair": pair, "--word": word, "--mask": mask, "--nodes": nodes}
         more = {"--edges": edges, "--picture": picture, "--grid": grid, "--task": task, "--to": to, "--tags": tags}
         reject_options({**given, **more}, "without --from")
-        _write_view([model, *(others or ())], address, out, device)
+        _write_view([*([] if model is None else [model]), *(others or ())], address, out, device)
         return
     reject_options({"--with": others}, "with --from")
-    if text is None:
-        raise ConfigError("there is nothing to inspect: pass a TEXT, or --from with the address of a view")
+    if model is None or text is None:
+        raise ConfigError("there is nothing to inspect: pass a MODEL and a TEXT, or --from with the address of a view")
     kind = check_model_kind(model, "inspect")
     regions = _parse_grid(picture, grid)
     if "translate" not in kind.verbs:

@@ -10,9 +10,13 @@ from dragoman.cli.options import Device, Threads
 
 def workbench(
     folders: Annotated[
-        list[Path],
-        typer.Argument(metavar="FOLDER...", help="Folders of models, word aligners and runs, also in progress."),
-    ],
+        list[Path] | None,
+        typer.Argument(
+            metavar="FOLDER...",
+            help="Folders of models, word aligners and runs, also in progress. Without a folder, the page has only "
+            "what needs no model: positions, masks and the lecture's search trees.",
+        ),
+    ] = None,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port (default: any free port).")] = 0,
     open_browser: Annotated[bool, typer.Option("--open", help="Open the page in the default browser.")] = False,
     device: Device = None,
@@ -27,4 +31,4 @@ def workbench(
     from dragoman.workbench.server import open_workbench
 
     use_threads(threads)
-    open_workbench(folders, port=port, device=device, opens_browser=open_browser)
+    open_workbench(folders or (), port=port, device=device, opens_browser=open_browser)

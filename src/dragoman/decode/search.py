@@ -11,6 +11,7 @@ from pydantic import Field, field_validator, model_validator
 from dragoman.base.errors import ConfigError
 from dragoman.decode.beam.beam_search import BeamSearch
 from dragoman.decode.beam.diverse_search import DiverseBeamSearch, DiversityConfig
+from dragoman.decode.beam.exact_search import ExactSearch
 from dragoman.decode.beam.hypotheses import FoundHypothesis
 from dragoman.decode.constraints.constrained_search import ConstrainedSearch
 from dragoman.decode.constraints.constraint import Constraints
@@ -61,6 +62,13 @@ class SearchConfig(OutputConfig):
         description="Generate only probable tokens: those in the model's shortlist for the tokens of the source, "
         "which `dragoman shortlist` or `data.shortlist` creates. This is faster on a CPU. Probabilities are normalised "
         "over these tokens.",
+    )
+    exact: int = Field(
+        default=0,
+        ge=0,
+        le=10_000_000,
+        description="Exact search: after the beam search, continue until no other translation can have a higher score, "
+        "or until this number of beginnings of translations has been considered. 0: beam search only.",
     )
     tree: bool = Field(default=False, description="Record all expanded hypotheses and their outcomes (--tree).")
     fusion: FusionConfig | None = Field(
@@ -127,6 +135,8 @@ class SearchConfig(OutputConfig):
                 )
             if self.shrinking:
                 raise ValueError("a beam that is divided into groups cannot shrink: remove diversity or shrinking")
+            if self.exact:
+                raise ValueError("an exact search has no groups: remove diversity or exact")
         return self
 
 
@@ -143,7 +153,8 @@ class Hypothesis:
     finished: False if the maximum length was reached before EOS. unknown: replacements for the UNK tokens, in order;
     the search leaves it empty. token_log_probabilities: log-probabilities of the tokens and, if finished, EOS, which
     sum to log_probability; empty unless `token_scores` is set. tree: the search tree of the sentence, shared by all its
-    hypotheses, if `SearchConfig.tree` is set.
+    hypotheses, if `SearchConfig.tree` is set. bound: no finished output that is missing from the result has a higher
+    score; None unless `SearchConfig.exact` is set.
     """
 
     tokens: tuple[int, ...]
@@ -153,6 +164,7 @@ class Hypothesis:
     unknown: tuple[str, ...] = ()
     token_log_probabilities: tuple[float, ...] = ()
     tree: SearchTree | None = field(default=None, compare=False, repr=False)
+    bound: float | None = None
 
 
 def search(
@@ -198,11 +210,11 @@ def search(
     found = searching.run()
     trees = [None] * len(found) if recorder is None else recorder.trees()
     hypotheses = []
-    for config, prefix, best, before, tree in zip(
-        configs, prompts.prefixes(), found, searching.prefixes, trees, strict=True
-    ):
-        prefix_scores = before[len(before) - len(prefix) :] if config.token_scores else None
-        hypotheses.append([_hypothesis(prefix, each, prefix_scores, tree if config.tree else None) for each in best])
+    for row, (settings, prefix, best) in enumerate(zip(configs, prompts.prefixes(), found, strict=True)):
+        before, bound = searching.prefixes[row], searching.bounds[row]
+        prefix_scores = before[len(before) - len(prefix) :] if settings.token_scores else None
+        tree = trees[row] if settings.tree else None
+        hypotheses.append([_hypothesis(prefix, each, prefix_scores, tree, bound) for each in best])
     return hypotheses
 
 
@@ -219,13 +231,16 @@ def _build_search(
     nbest = [config.nbest for config in configs]
     keeps_totals = any(config.token_scores for config in configs)
     if constraints is not None and constraints:
-        if recorder is not None or any(config.diversity is not None or config.shrinking for config in configs):
+        if recorder is not None or any(config.diversity or config.shrinking or config.exact for config in configs):
             raise ConfigError(
-                "a search with constraints does not support search.tree, search.diversity and search.shrinking: "
-                "remove these settings or the constraints"
+                "a search with constraints does not support search.tree, search.diversity, search.shrinking and "
+                "search.exact: remove these settings or the constraints"
             )
         beams = [config.beam for config in configs]
         return ConstrainedSearch(decoder, prompts, beams, nbest, rules, constraints, keeps_totals)
+    if any(config.exact for config in configs):
+        expansions = [config.exact for config in configs]
+        return ExactSearch(decoder, prompts, beam, nbest, rules, keeps_totals, recorder, expansions=expansions)
     if all(config.diversity is None for config in configs):
         return BeamSearch(decoder, prompts, beam, nbest, rules, keeps_totals, recorder)
     if len({(config.diversity, config.beam) for config in configs}) > 1:
@@ -245,6 +260,7 @@ def _hypothesis(
     found: FoundHypothesis,
     prefix_scores: NDArray[np.float32] | None,
     tree: SearchTree | None,
+    bound: float | None,
 ) -> Hypothesis:
     """prefix_scores: log-probabilities of the prefix tokens; None without `token_scores`."""
     end, steps = found.end, ()
@@ -252,7 +268,7 @@ def _hypothesis(
         totals = [float(prefix_scores.sum()), *found.totals, *([end.log_probability] if end.finished else [])]
         steps = (*prefix_scores.tolist(), *np.diff(totals).tolist())
     tokens = (*prefix, *found.tokens)
-    return Hypothesis(tokens, end.log_probability, end.score, end.finished, (), steps, tree)
+    return Hypothesis(tokens, end.log_probability, end.score, end.finished, (), steps, tree, bound)
 
 
 def _rules(configs: Sequence[SearchConfig], prompts: Prompts) -> list[Rule]:

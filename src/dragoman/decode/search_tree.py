@@ -123,6 +123,19 @@ class SearchTree:
             node = self[node.parent]
         return (*self.prefix, *reversed(tokens))
 
+    def deepest(self, tokens: Sequence[int]) -> int:
+        """Return the number of the last hypothesis in the tree that is a beginning of an output.
+
+        tokens: the ids of the output, including the prefix and, if it is finished, the end of sentence.
+        """
+        number = 0
+        for token in tokens[len(self.prefix) :]:
+            children = (self._nodes["parent"] == number) & (self._nodes["token"] == token)
+            if not children.any():
+                break
+            number = int(children.argmax())
+        return number
+
     def ends(self) -> list[int]:
         """Return the numbers of the ended hypotheses, from which the search selected its result.
 

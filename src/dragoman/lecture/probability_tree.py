@@ -65,14 +65,18 @@ class ProbabilityTree:
         config = SearchConfig(**settings)
         return search(self, Prompts.of(self, memory, config), config)[0]
 
-    def figure(self, title: str, **settings: Any) -> SearchTreeFigure:
-        """Return the picture of a search with these settings of `SearchConfig`."""
-        hypotheses = self.search(**settings, tree=True)
+    def text(self, hypothesis: Hypothesis) -> str:
+        """Return the sentence of a hypothesis."""
+        return " ".join(self.words(hypothesis.tokens))
+
+    def figure(self, title: str, hypotheses: Sequence[Hypothesis]) -> SearchTreeFigure:
+        """Return the picture of a search. hypotheses: its result, with `SearchConfig.tree`."""
         tree = hypotheses[0].tree
         assert tree is not None
         return SearchTreeFigure(
             title=title,
-            caption="All hypotheses of the search, by step (left to right) and rank (top to bottom).",
+            caption="All hypotheses of the search, by step (left to right) and rank (top to bottom). The blue path is "
+            "the best sentence, and the orange path is what greedy search chooses.",
             slide="deck 004, Problems of Greedy Decoding",
             source=title,
             nodes=tuple(
@@ -85,8 +89,7 @@ class ProbabilityTree:
                 for node in map(tree.__getitem__, range(len(tree)))
             ),
             outcomes=tuple(
-                Outcome(self._end(tree, each), " ".join(self.words(each.tokens)), each.score, each.log_probability)
-                for each in hypotheses
+                Outcome(self._end(tree, each), self.text(each), each.score, each.log_probability) for each in hypotheses
             ),
         )
 

@@ -186,6 +186,7 @@ class Codec:
             hypothesis.finished,
             hypothesis.token_log_probabilities,
             hypothesis.tree,
+            hypothesis.bound,
         )
 
     def count_target_tokens(self, text: str) -> int:

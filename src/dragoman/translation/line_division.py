@@ -55,6 +55,7 @@ class DividedLine(NamedTuple):
             parts += [self._copied(end, span[0]), LinePart(self.text[slice(*span)], translation.text.strip())]
             end = span[1]
         parts.append(self._copied(end, len(self.text)))
+        bounds = [each.bound for each in translations if each.bound is not None]
         ids = tuple(token for each in translations for token in (*each.ids, *([EOS] if each.finished else [])))
         return replace(
             translations[0],
@@ -65,6 +66,7 @@ class DividedLine(NamedTuple):
             finished=all(each.finished for each in translations),
             token_log_probabilities=tuple(value for each in translations for value in each.token_log_probabilities),
             tree=None,
+            bound=sum(bounds) if len(bounds) == len(translations) else None,
             patched=any(each.patched for each in translations),
             guarded=merge_outcomes(each.guarded for each in translations),
             parts=tuple(part for part in parts if part.source),

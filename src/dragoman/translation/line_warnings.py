@@ -44,7 +44,7 @@ class LineWarnings:
     def note_translation(
         self, line: int, text: str, best: Translation, limit: LengthLimit, lengths: CorpusLengths | None = None
     ) -> None:
-        """Count a line whose translation is unfinished, patched, too short or too long.
+        """Count a line whose translation is unfinished, unproven, patched, too short or too long.
 
         text: the line; best: its translation; limit: the length limit of targets. lengths: the lengths of the model's
         training pairs; None if they are unknown, so that only translations of long texts are checked.
@@ -54,6 +54,8 @@ class LineWarnings:
             if limit.positions is not None and len(best.ids) >= limit.positions:
                 reached = f"the model's maximum of {limit.positions} target tokens ({limit.setting})"
             self.note(f"have unfinished translations that reached {reached}", line)
+        if best.bound is not None and best.bound > best.score:
+            self.note("have translations that exact search has not proved to be the best (raise search.exact)", line)
         if best.patched:
             self.note(
                 "have translations that were assembled from parts, because no hypothesis met the constraints",

@@ -7,7 +7,6 @@ from pathlib import Path
 from types import FrameType
 
 from dragoman.analysis.workspace import Workspace
-from dragoman.base.errors import ConfigError
 from dragoman.base.log import info
 from dragoman.base.packages import import_optional
 from dragoman.serving.address import browser_url, listen
@@ -19,18 +18,16 @@ _CONNECTIONS = 64
 
 
 def open_workbench(
-    folders: Sequence[str | Path], *, port: int = 0, device: str | None = None, opens_browser: bool = False
+    folders: Sequence[str | Path] = (), *, port: int = 0, device: str | None = None, opens_browser: bool = False
 ) -> None:
     """Load models and training runs, and show them in a browser until Ctrl-C.
 
-    folders: those of models, word aligners and runs; a run that has no model yet has only its curves. port: 0 for any
-    free one. device: as in `Translator.load`. opens_browser: whether to open the page in the default browser.
+    folders: those of models, word aligners and runs; a run that has no model yet has only its curves. Without folders,
+    only what needs no model is shown. port: 0 for any free one. device: as in `Translator.load`. opens_browser: whether
+    to open the page in the default browser.
 
-    Raises ConfigError if there are no folders or the port is in use, and ModelError for a folder that is neither a
-    model nor a run.
+    Raises ConfigError if the port is in use, and ModelError for a folder that is neither a model nor a run.
     """
-    if not folders:
-        raise ConfigError("there is nothing to show: pass the folder of a model or of a training run")
     import_optional("starlette", "serve")
     uvicorn = import_optional("uvicorn", "serve")
     from dragoman.serving.http.connection import Connection

@@ -4,8 +4,8 @@ import re
 from typing import Any
 
 import pytest
-from workbench_server import WorkbenchServer
-from workbench_tabs import WorkbenchTabs, expect, wait_until_drawn
+from workbench_server import WorkbenchServer, workbench_served
+from workbench_tabs import WorkbenchTabs, expect, violations, wait_until_drawn
 
 from dragoman.decode.search_tree import SearchTree
 
@@ -26,15 +26,15 @@ def test_the_tree_is_that_of_the_search(tabs: WorkbenchTabs, server: WorkbenchSe
     tab = tabs.open(f"view=tree&{SENTENCE}&beam=2")
     wait_until_drawn(tab)
     expect(tab.locator(".node")).to_have_count(len(tree))
-    expect(tab.locator(".outcomes tbody bdi")).to_have_text([each.text for each in translations])
-    own, penalty, score = (
-        float(text.replace("−", "-"))
-        for text in tab.locator(".outcomes tbody tr").first.locator("td").all_inner_texts()[1:]
-    )
+    rows = tab.locator(".outcomes tbody tr")
+    expect(rows.filter(has_text="beam").locator("bdi")).to_have_text([each.text for each in translations])
+    best = tab.locator(".outcomes .is-best td").all_inner_texts()
+    own, penalty, score = (float(text.replace("−", "-")) for text in best[1:])
     assert score == pytest.approx(translations[0].score, abs=1e-3)
     assert own + penalty == pytest.approx(score, abs=2e-3)
-    best = tab.locator(".node.is-best")
-    expect(best).to_have_count(len(tree.path(tree.ends()[0])) + 1)
+    expect(tab.locator(".node.is-best")).to_have_count(len(tree.path(tree.ends()[0])) + 1)
+    expect(rows.first.get_by_role("rowheader")).to_have_text("greedy")
+    expect(tab.locator(".verdict")).to_be_hidden()
 
 
 def test_a_wider_beam_is_searched_again(tabs: WorkbenchTabs, server: WorkbenchServer) -> None:
@@ -84,3 +84,50 @@ def test_arrow_keys_walk_along_the_tree(tabs: WorkbenchTabs) -> None:
     expect(tab.locator("#announced")).to_have_text(re.compile(r"finished$|unfinished: longest output$"))
     tab.keyboard.press("ArrowLeft")
     expect(tab.locator(".single .readout")).to_have_text(re.compile("continued"))
+
+
+def test_exact_search_tells_errors_of_the_search_from_those_of_the_model(tabs: WorkbenchTabs) -> None:
+    tab = tabs.open("view=tree&example=hidden&beam=2")
+    wait_until_drawn(tab)
+    expect(tab.locator(".edge.is-exact, .tree-legend .of-is-exact:visible")).to_have_count(0)
+    tab.get_by_label("Exact search").select_option("1000")
+    expect(tab.locator(".verdict")).to_have_text(
+        "Search error: well yes has a higher score (−1.609) than the best translation of the beam (−1.715). "
+        "In step 1, the beam pruned its token well."
+    )
+    assert "exact=1000" in tab.evaluate("location.hash")
+    expect(tab.locator(".edge.is-exact")).to_have_count(1)
+    field = tab.get_by_label("Beam size")
+    field.fill("3")
+    field.press("Enter")
+    expect(tab.locator(".verdict")).to_have_text(re.compile("^No search error: .* If it is wrong, the model errs.$"))
+    expect(tab.locator(".outcomes tr").last.get_by_role("cell")).to_have_text(["well yes", "−1.609", "0.000", "−1.609"])
+    assert not violations(tab)
+
+
+def test_an_exact_search_that_ends_early_says_what_is_not_excluded(tabs: WorkbenchTabs) -> None:
+    tab = tabs.open(f"view=tree&{SENTENCE}&beam=2&penalty=mean&exact=5")
+    wait_until_drawn(tab)
+    expect(tab.locator(".verdict")).to_have_text(
+        re.compile(r"Exact search stopped after 5 prefixes, and scores up to −\d+\.\d{3} are not excluded\.$")
+    )
+    expect(tab.get_by_label("Exact search")).to_have_value("5")
+
+
+def test_a_tree_of_the_lecture_needs_no_sentence_and_no_model(browser: Any) -> None:
+    with workbench_served([]) as empty:
+        tabs = WorkbenchTabs(browser, empty.address)
+        tab = tabs.open()
+        expect(tab.get_by_role("link", name="Positions and masks")).to_have_attribute("aria-current", "page")
+        tab.get_by_role("link", name="Search tree").click()
+        expect(tab.locator("main > .state")).to_have_text(re.compile("No model is open: choose one of the lecture's trees"))
+        assert not violations(tab)
+        tab.get_by_label("Search among").select_option("deck-004")
+        wait_until_drawn(tab)
+        expect(tab.get_by_label("Sentence")).to_be_hidden()
+        tab.get_by_label("Beam size").fill("2")
+        tab.get_by_label("Beam size").press("Enter")
+        expect(tab.locator(".outcomes tbody")).to_have_text(re.compile(r"greedy\s*yes yes.*beam, rank 1\s*ok ok"))
+        expect(tab.locator(".view")).to_contain_text("In step 1, greedy search chooses yes")
+        assert "example=deck-004&beam=2" in tab.evaluate("location.hash")
+        tabs.close()

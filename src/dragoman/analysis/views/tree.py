@@ -1,40 +1,57 @@
-"""`TreeState`: all hypotheses that a beam search considers for a sentence."""
+"""`TreeState`: all hypotheses that a beam search considers, beside greedy and exact search."""
 
 from typing import Literal
 
 from pydantic import Field
 
+from dragoman.analysis.searches import SearchComparison, compare_searches, compare_tree_searches
 from dragoman.analysis.views.view import SentenceState, ViewContent
 from dragoman.analysis.workspace import Workspace
-from dragoman.inspect.figures.search_tree import search_tree
-from dragoman.inspect.inspection import check_not_blank
-from dragoman.translation.tree import tree_of
+from dragoman.base.settings.load import parse_settings
+from dragoman.decode.search import SearchConfig
+from dragoman.lecture.example_trees import EXAMPLE_TREES
 
 
 class TreeState(SentenceState):
-    """All hypotheses that a beam search considers for a sentence."""
+    """All hypotheses that a beam search considers, beside greedy and exact search."""
 
     title = "Search tree"
 
     view: Literal["tree"] = Field("tree", description="The name of the view.")
+    example: Literal["", "deck-004", "hidden"] = Field(
+        "", description="A tree of the lecture that is searched instead of a model's translations; empty for a model."
+    )
     beam: int = Field(4, ge=1, le=32, description="Beam size; 1 is greedy search.")
     penalty: Literal["", "none", "mean", "0.6", "1.0"] = Field(
-        "", description="Length penalty: none, mean, or GNMT's exponent; empty for the model's own setting."
+        "",
+        description="Length penalty: none, mean, or GNMT's exponent; empty for the model's own setting, and for none "
+        "in a tree of the lecture.",
     )
     shrinking: bool = Field(False, description="Whether each finished hypothesis takes a place of the beam.")
+    exact: int = Field(
+        0, ge=0, le=100_000, description="Maximum number of prefixes that exact search expands; 0 for none."
+    )
     step: int = Field(0, ge=0, description="The last step that is shown; 0 for all.")
 
     def content(self, workspace: Workspace) -> ViewContent:
-        """Translate, and record the search."""
-        check_not_blank(self.source, "text")
+        """Search, and record the tree of the beam search."""
+        comparison = self._example() if self.example else self._sentence(workspace)
+        return ViewContent({"tree": comparison.tree}, comparison.as_json())
+
+    def _sentence(self, workspace: Workspace) -> SearchComparison:
         translator = workspace.model(self.model).translator
         request = translator.request(
             beam=self.beam,
             nbest=self.beam,
             length_penalty=self.penalty or None,
-            search={"tree": True, "shrinking": self.shrinking},
+            search={"shrinking": self.shrinking},
             to=self.to or None,
-            divide=False,
         )
-        (translations,) = translator.translate_nbest([self.source], request)
-        return ViewContent({"tree": search_tree(tree_of(1, self.source, translations))}, {})
+        return compare_searches(translator, self.source, request, self.exact)
+
+    def _example(self) -> SearchComparison:
+        example = EXAMPLE_TREES[self.example]
+        settings = {"beam": self.beam, "nbest": self.beam, "shrinking": self.shrinking}
+        penalty = float(self.penalty) if self.penalty[:1].isdecimal() else self.penalty or "none"
+        config = parse_settings({**settings, "length_penalty": penalty}, SearchConfig, "search")
+        return compare_tree_searches(example.tree, example.title, config, self.exact)

@@ -18,13 +18,25 @@ def tree(
     beam: Beam = None,
     nbest: Annotated[int, typer.Option("--nbest", min=1, help="Number of translations below the tree.")] = 1,
     length_penalty: LengthPenalty = None,
+    exact: Annotated[
+        int,
+        typer.Option(
+            "--exact",
+            min=0,
+            metavar="N",
+            help="Compare with exact search, which may expand N beginnings of translations (0: no exact search).",
+        ),
+    ] = 0,
 ) -> None:
-    """Draw the hypotheses of a beam search by step and rank, with the best translation and the greedy path."""
+    """Draw the hypotheses of a beam search by step and rank, with the best translation and the greedy path.
+
+    With --exact, also draw the path of the best translation, and report whether the search or the model errs.
+    """
+    from dragoman.analysis.searches import compare_searches
     from dragoman.base.errors import ConfigError
     from dragoman.base.files import check_new_files
-    from dragoman.inspect.figures.search_tree import search_tree
+    from dragoman.base.log import info
     from dragoman.translation.translator import Translator
-    from dragoman.translation.tree import tree_of
 
     check_new_files({"--out": out})
     loaded = options.load(model)
@@ -34,10 +46,13 @@ def tree(
         beam=beam,
         nbest=nbest,
         length_penalty=length_penalty,
-        search={"tree": True},
         to=options.to,
         tags=split_tags(options.tags),
-        divide=False,
     )
-    (translations,) = loaded.translate_nbest([text], request)
-    search_tree(tree_of(1, text, translations)).write(out)
+    comparison = compare_searches(loaded, text, request, exact)
+    comparison.tree.write(out)
+    if comparison.tree.exact is not None:
+        info(
+            f"{comparison.verdict}: score {comparison.tree.outcomes[0].score:.4f} by the beam, "
+            f"{comparison.tree.exact.score:.4f} by exact search, at most {comparison.bound:.4f} by any other translation"
+        )

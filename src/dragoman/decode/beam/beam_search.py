@@ -64,6 +64,8 @@ class BeamSearch:
         self._steps = 0
         self.prefixes: NDArray[np.float32] = np.zeros((len(prompts), 0), np.float32)
         """(B, T), log-probabilities of the prefix tokens, right-aligned; empty unless `keeps_totals` is set."""
+        self.bounds: list[float | None] = [None] * len(prompts)
+        """For each sentence, an upper bound on the scores of all outputs that are not returned; None if unknown."""
 
     @torch.no_grad()
     def run(self) -> list[list[FoundHypothesis]]:

@@ -1,6 +1,6 @@
 """`TreeNode`: a hypothesis of a search tree. `Outcome`: a translation with the parts of its score."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 FINISHED, FORBIDDEN, PRUNED = "finished", "pruned: forbidden", "pruned"
 """Two of the fates of hypotheses (docs/searching-rules.md), and the start of all reasons for pruning."""
@@ -35,3 +35,7 @@ class Outcome(NamedTuple):
     def penalty(self) -> float:
         """The part of the score that is not a probability: the length penalty and other terms of the search."""
         return self.score - self.log_probability
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the values and the penalty as JSON types."""
+        return {**self._asdict(), "penalty": self.penalty}

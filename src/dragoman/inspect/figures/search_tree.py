@@ -19,13 +19,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SearchTreeFigure(Figure):
-    """A search tree. source: the input. nodes: the root first, parents before children. outcomes: best first."""
+    """A search tree. source: the input. nodes: the root first, parents before children. outcomes: best first.
+
+    exact: the best output of an exact search, whose `node` is the last one on its path that the beam search considered;
+    None without exact search.
+    """
 
     kind: ClassVar[str] = "search-tree"
 
     source: str
     nodes: tuple[TreeNode, ...]
     outcomes: tuple[Outcome, ...]
+    exact: Outcome | None = None
 
     @cached_property
     def best_path(self) -> tuple[int, ...]:
@@ -51,6 +56,11 @@ class SearchTreeFigure(Figure):
     def greedy_is_cut(self) -> bool:
         """Whether greedy search would continue after the last node of its path, which the beam has pruned."""
         return bool(self.greedy_path) and self.nodes[self.greedy_path[-1]].fate.startswith(PRUNED)
+
+    @cached_property
+    def exact_path(self) -> tuple[int, ...]:
+        """The nodes of the exact search's best output, the root first, up to the last one that the tree contains."""
+        return self.path(self.exact.node) if self.exact else ()
 
     def path(self, node: int | None) -> tuple[int, ...]:
         """Return the numbers of a node and its ancestors, the root first; empty for None."""
@@ -81,15 +91,17 @@ class SearchTreeFigure(Figure):
         return np.array([starts[node.group] + lane for node, lane in zip(self.nodes, within, strict=True)], np.int32)
 
     def details(self) -> dict[str, Any]:
-        """Return tokens, fates, translations with the parts of their scores, and the two paths."""
+        """Return tokens, fates, translations with the parts of their scores, and the paths."""
         return {
             "source": self.source,
             "pieces": [node.piece for node in self.nodes],
             "fates": self._fates,
-            "outcomes": [{**each._asdict(), "penalty": each.penalty} for each in self.outcomes],
+            "outcomes": [each.as_json() for each in self.outcomes],
+            "exact": self.exact.as_json() if self.exact else None,
             "best_path": list(self.best_path),
             "greedy_path": list(self.greedy_path),
             "greedy_is_cut": self.greedy_is_cut,
+            "exact_path": list(self.exact_path),
         }
 
     @property
@@ -120,10 +132,10 @@ class SearchTreeFigure(Figure):
 
     def draw(self) -> "matplotlib.figure.Figure":
         """Draw steps from left to right, ranks from top to bottom, and the translations below the tree."""
-        from dragoman.inspect.pictures.search_tree import draw_search_tree
+        from dragoman.inspect.pictures.search_tree import Paths, draw_search_tree
 
-        paths = (self.best_path, self.greedy_path)
-        return draw_search_tree(self.title, self.nodes, self.lanes.tolist(), paths, self.outcomes)
+        paths = Paths(self.best_path, self.greedy_path, self.exact_path)
+        return draw_search_tree(self.title, self.nodes, self.lanes.tolist(), paths, self.outcomes, self.exact)
 
 
 def search_tree(record: Mapping[str, Any]) -> SearchTreeFigure:

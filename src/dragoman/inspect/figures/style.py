@@ -4,8 +4,8 @@ DEFAULT_FONT = "DejaVu Sans"
 """A font that is bundled with matplotlib."""
 
 INK, QUIET, GRID = "#1f2933", "#66737f", "#e4e8ec"
-BLUE, ORANGE = "#1f5fa8", "#c2570c"
-COLOURS = (BLUE, ORANGE, "#217346", "#8a4fa8", "#b03a48", "#59626b")
+BLUE, ORANGE, GREEN = "#1f5fa8", "#c2570c", "#217346"
+COLOURS = (BLUE, ORANGE, GREEN, "#8a4fa8", "#b03a48", "#59626b")
 """Colours of lines, such as runs, heads and aligners. Each has a contrast of at least 4.5 : 1 with white."""
 
 SHADES = ("#ffffff", "#d5e4f3", "#86b3dc", "#2f74b5", "#0d2f5c")

@@ -1,6 +1,6 @@
 """A search tree: hypotheses in columns by step and rows by rank, and the translations below."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from dragoman.inspect.figures.hypotheses import FINISHED, FORBIDDEN, PRUNED, Outcome, TreeNode
-from dragoman.inspect.figures.style import BLUE, GRID, INK, ORANGE, QUIET
+from dragoman.inspect.figures.style import BLUE, GREEN, GRID, INK, ORANGE, QUIET
 from dragoman.inspect.pictures.figure import minus_sign, new_figure, shorten_text, shorten_token, text_width
 
 _LABEL, _POINTS = 14, 8.0
@@ -28,27 +28,33 @@ _MARKS = {FINISHED: "■", FORBIDDEN: "✕"}
 _PRUNED_MARK = "·"
 
 _LEGEND = (
-    "— best translation   ╌ greedy search   ■ finished   · pruned   ✕ forbidden by a rule   number: log-probability of "
-    "the token"
+    "— best translation   ╌ greedy search   {exact}■ finished   · pruned   ✕ forbidden by a rule   number: "
+    "log-probability of the token"
 )
+_EXACT = "┄ exact search   "
+
+
+class Paths(NamedTuple):
+    """Nodes of the best output, of the greedy path, and of the exact search's best output, each with the root first."""
+
+    best: Sequence[int]
+    greedy: Sequence[int]
+    exact: Sequence[int]
 
 
 def draw_search_tree(
     title: str,
     nodes: Sequence[TreeNode],
     lanes: Sequence[int],
-    paths: tuple[Sequence[int], Sequence[int]],
+    paths: Paths,
     outcomes: Sequence[Outcome],
+    exact: Outcome | None,
 ) -> Figure:
-    """Draw a search tree, the root on the left.
-
-    lanes: the row of each node, from 0. paths: nodes of the best translation and of the greedy path, the root first.
-    """
-    best, greedy = paths
+    """Draw a search tree, the root on the left. lanes: the row of each node, from 0."""
     labels = [_label(node) for node in nodes]
     box = max(text_width(label, _POINTS) for label in labels) + 0.12
     steps, rows = max(node.step for node in nodes) + 1, max(lanes) + 1
-    footer = _LINE * (len(outcomes) + 3)
+    footer = _LINE * (len(outcomes) + 3 + (exact is not None))
     scale = min(1.0, _MAX_WIDTH / (steps * (box + _GAP)), (_MAX_HEIGHT - _TITLE - footer) / (rows * _LANE))
     layout = _Layout(box * scale, _GAP * scale, _LANE * scale, scale)
     boxes = [(layout.left(node), layout.middle(lane)) for node, lane in zip(nodes, lanes, strict=True)]
@@ -58,10 +64,10 @@ def draw_search_tree(
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
     axes.text(_MARGIN, _TITLE / 2, shorten_text(title, 110), fontsize=12, color=INK, va="center", parse_math=False)
-    _draw_edges(axes, nodes, boxes, layout, (set(best), greedy))
+    _draw_edges(axes, nodes, boxes, layout, paths)
     for number, (node, label) in enumerate(zip(nodes, labels, strict=True)):
-        _draw_node(axes, node, label, boxes[number], layout, number in best)
-    _draw_footer(axes, _TITLE + rows * layout.lane, outcomes)
+        _draw_node(axes, node, label, boxes[number], layout, number in paths.best)
+    _draw_footer(axes, _TITLE + rows * layout.lane, outcomes, exact)
     axes.set(xlim=(0, width), ylim=(height, 0))
     return figure
 
@@ -95,10 +101,10 @@ def _draw_edges(
     nodes: Sequence[TreeNode],
     boxes: Sequence[tuple[float, float]],
     layout: _Layout,
-    paths: tuple[Collection[int], Sequence[int]],
+    paths: Paths,
 ) -> None:
     """Draw the lines between boxes, whose left edges and vertical middles are given."""
-    best, greedy = paths
+    best = set(paths.best)
 
     def edge(parent: int, child: int, shift: float = 0.0) -> list[tuple[float, float]]:
         (left, top), (right, bottom) = boxes[parent], boxes[child]
@@ -108,8 +114,12 @@ def _draw_edges(
     path = [(node.parent, n) for n, node in enumerate(nodes) if node.parent is not None and n in best]
     axes.add_collection(LineCollection([edge(*each) for each in others], colors=GRID, linewidths=1.0, zorder=1))
     axes.add_collection(LineCollection([edge(*each) for each in path], colors=BLUE, linewidths=2.0, zorder=2))
-    lower = [edge(*each, 0.05 * layout.scale) for each in pairwise(greedy)]
-    axes.add_collection(LineCollection(lower, colors=ORANGE, linewidths=1.5, linestyles=[(0, (4, 2))], zorder=3))
+    for nodes_of_path, shift, colour, dashes in (
+        (paths.greedy, 0.05, ORANGE, (4, 2)),
+        (paths.exact, -0.05, GREEN, (1, 1)),
+    ):
+        lines = [edge(*each, shift * layout.scale) for each in pairwise(nodes_of_path)]
+        axes.add_collection(LineCollection(lines, colors=colour, linewidths=1.5, linestyles=[(0, dashes)], zorder=3))
 
 
 def _draw_node(
@@ -131,13 +141,15 @@ def _draw_node(
         axes.text(centre, below, number, fontsize=5 * layout.scale, color=QUIET, **shared)
 
 
-def _draw_footer(axes: Axes, top: float, outcomes: Sequence[Outcome]) -> None:
-    axes.text(_MARGIN, top + _LINE, _LEGEND, fontsize=8, color=QUIET, va="center")
-    for number, each in enumerate(outcomes, 1):
+def _draw_footer(axes: Axes, top: float, outcomes: Sequence[Outcome], exact: Outcome | None) -> None:
+    legend = _LEGEND.format(exact=_EXACT if exact else "")
+    axes.text(_MARGIN, top + _LINE, legend, fontsize=8, color=QUIET, va="center")
+    rows = [(f"{number}. ", each) for number, each in enumerate(outcomes, 1)]
+    for number, (name, each) in enumerate([*rows, *([("exact: ", exact)] if exact else [])], 1):
         values = (each.score, each.log_probability, abs(each.penalty))
         score, log_probability, penalty = (minus_sign(f"{value:.3f}") for value in values)
         sign = "−" if each.penalty < 0 else "+"
-        line = f"{number}.  score {score} = {log_probability} (log-probability) {sign} {penalty} (penalty)"
+        line = f"{name} score {score} = {log_probability} (log-probability) {sign} {penalty} (penalty)"
         middle = top + _LINE * (number + 1.2)
         axes.text(_MARGIN, middle, line, fontsize=8, color=QUIET, va="center")
         style: dict[str, Any] = {"fontsize": 9, "color": INK, "va": "center", "parse_math": False}

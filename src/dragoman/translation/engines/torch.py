@@ -14,6 +14,7 @@ from dragoman.base.errors import ResourceError
 from dragoman.base.machine.memory import available_memory, is_out_of_memory
 from dragoman.base.progress import Progress
 from dragoman.data.batches.batch import collate, pad
+from dragoman.decode.beam.exact_search import BLOCK
 from dragoman.decode.constraints.constraint import constrained_beam_size
 from dragoman.decode.forced import CHUNK, force
 from dragoman.decode.prompts import Prompts
@@ -246,20 +247,23 @@ def _batches(rows: Sequence[Row], batch_size: int) -> list[Sequence[int]]:
 
 
 def _batch_key(row: Row) -> Hashable:
-    """Return the batching key of a row, so that no row waits for a wider beam or for attention weights."""
+    """Return the batching key of a row, so that no row waits for a wider beam, exact search or attention weights."""
     decoding = row.decoding
     if isinstance(decoding, Sampling):
         return "sampling", decoding.samples
     extra = _hypotheses(row) - decoding.beam
     language_model = decoding.fusion and decoding.fusion.language_model
     # the bit length groups sizes that differ by less than a factor of two
-    return "search", decoding.beam, decoding.needs_attention, decoding.diversity, language_model, extra.bit_length()
+    settings = decoding.beam, decoding.exact > 0, decoding.needs_attention, decoding.diversity, language_model
+    return "search", *settings, extra.bit_length()
 
 
 def _hypotheses(row: Row) -> int:
     """Return the number of hypotheses of a row that exist at the same time."""
     decoding = row.decoding
-    return decoding.samples if isinstance(decoding, Sampling) else constrained_beam_size(decoding.beam, row.constraints)
+    if isinstance(decoding, Sampling):
+        return decoding.samples
+    return max(constrained_beam_size(decoding.beam, row.constraints), BLOCK if decoding.exact else 0)
 
 
 def _margin(decoding: Decoding) -> int:

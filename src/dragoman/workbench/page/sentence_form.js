@@ -14,7 +14,8 @@ export class SentenceForm {
     this.target = field("Translation to inspect", () => store.set({ target: this.target.field.value }));
     this.target.field.placeholder = "empty: the model's own translation";
     this.example = make("button", { type: "button", class: "plain", onclick: () => this.useExample() }, "Try an example");
-    root.append(make("div", { class: hasTarget ? "sentence-form" : "sentence-form is-single" }, this.source, this.target, this.example));
+    this.box = make("div", { class: hasTarget ? "sentence-form" : "sentence-form is-single" }, this.source, this.target, this.example);
+    root.append(this.box);
   }
 
   show(state) {

@@ -42,13 +42,13 @@ const startup = new RequestScheduler(
 function open(response) {
   workspace = { ...response, views: Object.fromEntries(Object.entries(response.views).filter(([name]) => isView(name))) };
   startLine.remove();
-  const { models } = workspace;
+  const { models, runs } = workspace;
   element("model-box").hidden = models.length < 2;
   element("model").replaceChildren(...models.map(({ name }) => make("option", { value: name }, name)));
   element("views").replaceChildren(...Object.entries(workspace.views).map(([name, title]) => tab(name, title)));
   store.read();
   if (store.state.view) show(store.state);
-  else store.set({ view: models.length ? "translate" : "training" });
+  else store.set({ view: models.length ? "translate" : runs.length ? "training" : "positions" });
 }
 
 function tab(name, title) {

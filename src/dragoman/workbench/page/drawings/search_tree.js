@@ -52,7 +52,7 @@ export class SearchTree {
     this.steps = steps;
     this.children = this.labels.map(() => []);
     const best = new Set(figure.best_path);
-    const greedy = figure.greedy_path;
+    const { greedy_path: greedy, exact_path: exact } = figure;
     const edge = (from, to, shift = 0) => {
       const [left, right] = [x(from) + this.column, x(to)];
       const [top, bottom] = [y(from) + BOX / 2 + shift, y(to) + BOX / 2 + shift];
@@ -66,7 +66,8 @@ export class SearchTree {
       }
       return this.node(label, node, x(node), y(node), best.has(node));
     });
-    const steered = greedy.slice(1).map((node, index) => draw("path", { d: edge(greedy[index], node, 4), class: "edge is-greedy", "data-step": step[node] }));
+    const path = (nodes, shift, kind) => nodes.slice(1).map((node, index) => draw("path", { d: edge(nodes[index], node, shift), class: `edge ${kind}`, "data-step": step[node] }));
+    const steered = [...path(greedy, 4, "is-greedy"), ...path(exact, -4, "is-exact")];
     this.edges = [...edges.filter((each) => !each.classList.contains("is-best")), ...edges.filter((each) => each.classList.contains("is-best")), ...steered];
     this.svg.replaceChildren(...this.edges, ...this.nodes);
     this.readout.textContent = "Point at a hypothesis, or move with the arrow keys, to read its scores.";
