@@ -22,7 +22,6 @@ from dragoman.base.cancellation import Cancelled, check_cancelled
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.cli.main import main
 from dragoman.workbench import packing
-from dragoman.workbench.server import open_workbench
 
 SENTENCE = "source=a+dog+runs"
 

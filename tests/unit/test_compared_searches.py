@@ -64,7 +64,9 @@ def test_the_examples_are_the_trees_of_the_lecture() -> None:
     for name in ("deck-004", "hidden"):
         assert f"example={name}" in page
         for words, probabilities in EXAMPLE_TREES[name].tree.successors.items():
-            row = ", ".join(f"{'END' if word == '</s>' else json.dumps(word)}: {p}" for word, p in probabilities.items())
+            row = ", ".join(
+                f"{'END' if word == '</s>' else json.dumps(word)}: {p}" for word, p in probabilities.items()
+            )
             assert f"{words!r}: {{{row}}}".replace("'", '"') in page
 
 

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from dragoman.decode.rules.length_penalty import MeanLogProbability
-from dragoman.lecture.position_criteria import Probe, Setting, first_rise
 from dragoman.lecture.example_trees import EXAMPLE_TREES
+from dragoman.lecture.position_criteria import Probe, Setting, first_rise
 from dragoman.nn.attention.soft import normalise
 from dragoman.nn.mask import Mask
 from dragoman.nn.normalisation import LayerNormConfig

@@ -120,7 +120,9 @@ def test_a_tree_of_the_lecture_needs_no_sentence_and_no_model(browser: Any) -> N
         tab = tabs.open()
         expect(tab.get_by_role("link", name="Positions and masks")).to_have_attribute("aria-current", "page")
         tab.get_by_role("link", name="Search tree").click()
-        expect(tab.locator("main > .state")).to_have_text(re.compile("No model is open: choose one of the lecture's trees"))
+        expect(tab.locator("main > .state")).to_have_text(
+            re.compile("No model is open: choose one of the lecture's trees")
+        )
         assert not violations(tab)
         tab.get_by_label("Search among").select_option("deck-004")
         wait_until_drawn(tab)

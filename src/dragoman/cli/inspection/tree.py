@@ -54,5 +54,5 @@ def tree(
     if comparison.tree.exact is not None:
         info(
             f"{comparison.verdict}: score {comparison.tree.outcomes[0].score:.4f} by the beam, "
-            f"{comparison.tree.exact.score:.4f} by exact search, at most {comparison.bound:.4f} by any other translation"
+            f"{comparison.tree.exact.score:.4f} by exact search, at most {comparison.bound:.4f} by any other"
         )
