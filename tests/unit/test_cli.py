@@ -77,7 +77,8 @@ FROZEN = {
     "inspect next": "model text --prefix --count --off --out -o --json --to --tags --device --threads --quiet -q",
     "inspect lines": "model text --out -o --kind --layer --head --token --target --to --tags --device --threads "
     "--quiet -q",
-    "inspect tree": "model text --out -o --beam --nbest --length-penalty --exact --to --tags --device --threads --quiet -q",
+    "inspect tree": "model text --out -o --beam --nbest --length-penalty --exact --to --tags --device --threads "
+    "--quiet -q",
     "inspect curves": "runs --out -o",
     "scenes": "--out -o --train --valid --test --seed --quiet -q",
     "positions": "overrides --out -o --width --heads --length --layers --threads --quiet -q",
