@@ -14,7 +14,7 @@ from dragoman.analysis.loading import load_model
 from dragoman.analysis.subject import Loaded, SubjectSettings, best_translation, subject_of
 from dragoman.base.cancellation import until_cancelled
 from dragoman.base.errors import ConfigError, DragomanError
-from dragoman.checkpoint.store import list_checkpoints
+from dragoman.checkpoint.store import checkpoints_by_step
 from dragoman.inspect.attention import AttentionMap
 from dragoman.inspect.figures.curve import Curve, CurvePanel
 from dragoman.inspect.figures.curves import Curves
@@ -75,16 +75,15 @@ def follow_checkpoints(
     are comparable. head: whose weights are returned. task: as in `Predictor.load`. Raises ConfigError for a run without
     checkpoints; and the errors of `load_model`, `subject_of` and `check_heads`.
     """
-    folders = list_checkpoints(Path(run))
     found = []
-    for folder in until_cancelled(folders):
+    for step, folder in until_cancelled(checkpoints_by_step(Path(run)).items()):
         try:
             loaded = load_model(folder, device, task=task)
         except DragomanError:
             if folder.is_dir():
                 raise
             continue  # the run has deleted it
-        found.append(_output(int(folder.name.partition("-")[2]), loaded, text, settings or SubjectSettings(), head))
+        found.append(_output(step, loaded, text, settings or SubjectSettings(), head))
     if not found:
         raise ConfigError(
             f"{run} has no checkpoints in {Path(run) / 'checkpoints'}: give the folder of a run, which writes one "

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from dragoman.analysis.views.alignment import AlignmentState
 from dragoman.analysis.views.attention import AttentionState
+from dragoman.analysis.views.compare import CompareState
 from dragoman.analysis.views.positions import PositionsState
 from dragoman.analysis.views.training import TrainingState
 from dragoman.analysis.views.translate import TranslateState
@@ -28,6 +29,7 @@ VIEWS: dict[str, type[ViewState]] = {
         WhatIfState,
         TreeState,
         AlignmentState,
+        CompareState,
         TrainingState,
         PositionsState,
     )

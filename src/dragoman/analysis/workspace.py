@@ -19,11 +19,13 @@ from dragoman.analysis.subject import Loaded, SubjectSettings
 from dragoman.base.errors import ConfigError, DataError, ModelError
 from dragoman.checkpoint.folder import CONFIG, folder_kind
 from dragoman.checkpoint.names import short_names
+from dragoman.checkpoint.store import checkpoints_by_step
 from dragoman.exchange.ctranslate2.folder import check_model_kind, is_exported
 from dragoman.inspect.inspection import Inspection
 from dragoman.inspect.run_log import Record, RunLog
 from dragoman.models.kinds import WORD_ALIGNER, ModelKind
 from dragoman.translation.alignment import Aligner
+from dragoman.translation.result import Translation
 from dragoman.translation.translator import Translator
 
 LOG = "log.jsonl"
@@ -32,15 +34,29 @@ LOG = "log.jsonl"
 _INSPECTIONS = 8
 """Number of inspections, and of alignments, that are kept, so that they are not computed again for each setting."""
 
+_CHECKPOINTS = 4
+"""Number of checkpoints that are kept in memory."""
+
+_TRANSLATIONS = 64
+"""Number of requests whose translations are kept, so that a file is not translated again for each of its sentences."""
+
+_STEP = "@"
+"""Separates the name of a run from the step of a checkpoint in the name of a model, such as `ende@500`."""
+
 
 @dataclass(frozen=True)
 class WorkspaceModel:
-    """A loaded model. loaded: the model with PyTorch's engine, whose weights can be inspected."""
+    """A loaded model. loaded: the model with PyTorch's engine, whose weights can be inspected.
+
+    run: the name of the run, without the step of a checkpoint. step: that of a checkpoint; None for the model itself.
+    """
 
     name: str
     folder: Path
     kind: ModelKind
     loaded: Loaded
+    run: str
+    step: int | None = None
 
     @property
     def translator(self) -> Translator:
@@ -56,7 +72,7 @@ class WorkspaceModel:
 
 
 class Workspace:
-    """Opens folders of models, runs and word aligners. A run that has no model yet has only its curves."""
+    """Opens folders of models, runs and word aligners. A run without a model has only its curves and checkpoints."""
 
     def __init__(self, folders: Sequence[Path], device: str | None = None) -> None:
         """Load the model of each folder. device: as in `Translator.load`.
@@ -64,29 +80,48 @@ class Workspace:
         Raises ModelError for a folder of another kind, and for a kind of model without attention.
         """
         paths = [Path(folder) for folder in folders]
-        names = short_names(paths)
-        self.runs = {name: path for name, path in zip(names, paths, strict=True) if (path / LOG).is_file()}
-        self._aligners = {name: path for name, path in zip(names, paths, strict=True) if _is_aligner(path)}
+        self._folders = dict(zip(short_names(paths), paths, strict=True))
+        self.runs = {name: path for name, path in self._folders.items() if (path / LOG).is_file()}
+        self._aligners = {name: path for name, path in self._folders.items() if _is_aligner(path)}
         self.aligners = {name: WordAligner.load(path) for name, path in self._aligners.items()}
         self.models = {
             name: _load(name, path, device)
-            for name, path in zip(names, paths, strict=True)
+            for name, path in self._folders.items()
             if name not in self._aligners and (name not in self.runs or (path / CONFIG).is_file())
         }
-        self._lock, self._logs = RLock(), dict[str, RunLog]()
+        self._device, self._lock, self._logs = device, RLock(), dict[str, RunLog]()
         self._inspect = lru_cache(_INSPECTIONS)(self._inspect_sentence)
         self._align = lru_cache(_INSPECTIONS)(self._align_sentence)
+        self._load_checkpoint = lru_cache(_CHECKPOINTS)(self._load_step)
+        self._translate = lru_cache(_TRANSLATIONS)(self._translate_texts)
 
     def model(self, name: str = "") -> WorkspaceModel:
-        """Return a model. name: empty for the first one. Raises ConfigError if there is no such model."""
-        if not self.models:
-            raise ConfigError("no model is loaded: pass the folder of a model")
+        """Return a model, or a checkpoint of a run for a name such as `ende@500`.
+
+        name: empty for the first model, or the last checkpoint of the first run if no run has a model yet. Raises
+        ConfigError if there is no such model or checkpoint, and the errors of `load_model` for a checkpoint.
+        """
         if not name:
-            return next(iter(self.models.values()))
+            started = (f"{run}{_STEP}{steps[-1]}" for run in self.runs if (steps := self.checkpoints(run)))
+            if not (name := next(iter(self.models), next(started, ""))):
+                raise ConfigError("no model is loaded: pass the folder of a model")
         found = _find(name, {each.name: each.folder for each in self.models.values()})
-        if found is None:
-            raise ConfigError(f"there is no model {name!r}: the loaded models are {', '.join(self.models)}")
-        return self.models[found]
+        if found is not None:
+            return self.models[found]
+        run, separator, step = name.rpartition(_STEP)
+        folder = _find(run, self._folders)
+        if separator and folder is not None and step.isascii() and step.isdecimal():
+            with self._lock:
+                return self._load_checkpoint(folder, int(step))
+        if known := self.checkpoints(_find(name, self._folders) or ""):
+            listed = ", ".join(f"{name}{_STEP}{step}" for step in known)
+            raise ConfigError(f"{name} has no model yet: choose one of its checkpoints, {listed}")
+        loaded = f"the loaded models are {', '.join(self.models)}" if self.models else "no model is loaded"
+        raise ConfigError(f"there is no model {name!r}: {loaded}")
+
+    def checkpoints(self, name: str) -> list[int]:
+        """Return the steps of the checkpoints that a run has now, in rising order; empty for other folders."""
+        return list(checkpoints_by_step(self._folders[name])) if name in self._folders else []
 
     def run(self, name: str) -> Path:
         """Return the folder of a run. Raises ConfigError if there is no such run."""
@@ -121,12 +156,34 @@ class Workspace:
         with self._lock:
             return self._inspect(self.model(model).name, source, target, to)
 
+    def translate(self, model: str, sources: Sequence[str], to: str) -> tuple[Translation, ...]:
+        """Return the best translation of each text by the model's own search, and keep those of the latest requests.
+
+        to: as in `inspect`. Raises ModelError for a model that does not translate, and the errors of
+        `Translator.translate_nbest`.
+        """
+        with self._lock:
+            return self._translate(self.model(model).name, tuple(sources), to)
+
+    def _load_step(self, run: str, step: int) -> WorkspaceModel:
+        folders = checkpoints_by_step(self._folders[run])
+        if step not in folders:
+            known = f"its checkpoints are {', '.join(map(str, folders))}" if folders else "it has no checkpoints"
+            raise ConfigError(f"{run} has no checkpoint of step {step}: {known}")
+        return _load(f"{run}{_STEP}{step}", folders[step], self._device, run, step)
+
+    def _translate_texts(self, name: str, sources: tuple[str, ...], to: str) -> tuple[Translation, ...]:
+        translator = self.model(name).translator
+        request = translator.request(to=to or None)
+        return tuple(best[0] for best in translator.translate_nbest(sources, request))
+
     def _inspect_sentence(self, name: str, source: str, target: str, to: str) -> Inspection:
-        loaded = self.models[name].loaded
+        model = self.model(name)
+        loaded = model.loaded
         if isinstance(loaded, Translator):
             return loaded.inspect(source, target or None, to or None)
         if target or to:
-            raise ConfigError(f"{name} is {self.models[name].kind.noun}: leave out the target and its language")
+            raise ConfigError(f"{name} is {model.kind.noun}: leave out the target and its language")
         return loaded.inspect(source)
 
     def align(self, model: str, source: str, target: str, to: str, others: tuple[str, ...]) -> AlignmentComparison:
@@ -158,7 +215,7 @@ class Workspace:
             else:
                 aligners[other_attention(model.name)] = aligner
         settings = SubjectSettings(target=target or None, to=to or None)
-        found_links = compare_alignments(self.models[name].translator, source, settings, aligners=aligners)
+        found_links = compare_alignments(self.model(name).translator, source, settings, aligners=aligners)
         return replace(found_links, absent=(*found_links.absent, *absent))
 
 
@@ -180,5 +237,7 @@ def _find(name: str, folders: Mapping[str, Path]) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def _load(name: str, folder: Path, device: str | None) -> WorkspaceModel:
-    return WorkspaceModel(name, folder, check_model_kind(folder, "inspect"), load_model(folder, device))
+def _load(name: str, folder: Path, device: str | None, run: str = "", step: int | None = None) -> WorkspaceModel:
+    return WorkspaceModel(
+        name, folder, check_model_kind(folder, "inspect"), load_model(folder, device), run or name, step
+    )

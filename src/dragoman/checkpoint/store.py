@@ -86,7 +86,7 @@ class CheckpointStore:
 
     def checkpoints(self) -> list[Path]:
         """Return the model folders, sorted by step."""
-        return list_checkpoints(self.run_folder)
+        return list(checkpoints_by_step(self.run_folder).values())
 
     def prune(self, keep: set[Path]) -> None:
         """Delete all checkpoints that are not in `keep`."""
@@ -142,9 +142,9 @@ class CheckpointStore:
         return None
 
 
-def list_checkpoints(run_folder: Path) -> list[Path]:
-    """Return the model folders of a run, sorted by step, without locking the run folder."""
-    return [folder for _, folder in _step_folders(Path(run_folder) / "checkpoints")]
+def checkpoints_by_step(run_folder: Path) -> dict[int, Path]:
+    """Return the model folders of a run by step, in rising order, without locking the run folder."""
+    return dict(_step_folders(Path(run_folder) / "checkpoints"))
 
 
 def _step_folders(parent: Path) -> list[tuple[int, Path]]:

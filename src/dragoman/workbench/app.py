@@ -56,7 +56,7 @@ class Workbench:
         return self._shared.respond(request, request.path_params["name"])
 
     async def workspace(self, request: Request) -> Response:
-        """GET /workspace: return the views, the models and runs that are open, and the limits."""
+        """GET /workspace: return the views, the models and runs that are open, their checkpoints, and the limits."""
         models = [
             {
                 "name": model.name,
@@ -66,12 +66,14 @@ class Workbench:
             }
             for model in self._workspace.models.values()
         ]
+        names = dict.fromkeys([*self._workspace.models, *self._workspace.runs])
         return JSONResponse(
             {
                 "views": {name: state.title for name, state in VIEWS.items()},
                 "models": models,
                 "runs": list(self._workspace.runs),
                 "aligners": list(self._workspace.aligners),
+                "checkpoints": {name: self._workspace.checkpoints(name) for name in names},
                 "limits": {"tokens": MAX_TOKENS, "characters": MAX_CHARACTERS},
             }
         )

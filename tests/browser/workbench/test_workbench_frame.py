@@ -13,6 +13,7 @@ SENTENCE = "source=a+dog+runs+in+the+park+."
 VIEWS = [
     *(f"view={name}&{SENTENCE}" for name in ("translate", "attention", "what-if", "tree")),
     f"view=alignment&{SENTENCE}&target=ein+Hund+rennt+im+Park&gold=0-0+1-1+2?2&others=two",
+    f"view=compare&{SENTENCE}&reference=ein+Hund+rennt",
     "view=training",
     "view=positions",
 ]

@@ -41,11 +41,12 @@ FRAMES = """async ([actions, selector, kind]) => {
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkbenchServer]:
     folder = tmp_path_factory.mktemp("workspace")
     stack = {"layers": 6, "heads": 8, "feedforward": 64}
-    write_tiny_model(folder / "large", config=tiny_config(width=64, encoder=stack, decoder=stack))
+    for seed, name in enumerate(("large", "other"), 1):
+        write_tiny_model(folder / name, seed=seed, config=tiny_config(width=64, encoder=stack, decoder=stack))
     (folder / "run").mkdir()
     lines = (f'{{"step": {step}, "loss": {1 + 1 / step}, "learning_rate": 0.001}}\n' for step in range(1, 100_001))
     (folder / "run" / "log.jsonl").write_text("".join(lines), "utf-8")
-    with workbench_served([folder / "large", folder / "run"]) as found:
+    with workbench_served([folder / "large", folder / "other", folder / "run"]) as found:
         yield found
 
 
@@ -115,6 +116,20 @@ def test_the_translation_of_a_short_sentence_takes_60_milliseconds(server: Workb
             assert client.post("/content", content=f"view=translate&source=a+dog+{number}").status_code == 200
             times.append(time.perf_counter() - start)
     assert sorted(times)[10] < 0.06
+
+
+def test_two_models_are_compared_within_twice_the_time_of_one_translation(server: WorkbenchServer) -> None:
+    """Medians over sentences that are new to the server: the best translation with its links, and both with theirs."""
+    times: dict[str, list[float]] = {"translate&nbest=1": [], "compare&reference=ein+Hund": []}
+    with httpx.Client(base_url=server.address, timeout=60) as client:
+        for number in range(21):
+            for view, measured in times.items():
+                start = time.perf_counter()
+                answer = client.post("/content", content=f"view={view}&source=two+dogs+sleep+in+park+{number}")
+                measured.append(time.perf_counter() - start)
+                assert answer.status_code == 200
+    one, two = (sorted(measured)[10] for measured in times.values())
+    assert two <= 2 * one, f"{two:.3f} s, and {one:.3f} s with one model"
 
 
 def test_a_hundred_thousand_points_are_drawn_within_100_milliseconds(tabs: WorkbenchTabs) -> None:

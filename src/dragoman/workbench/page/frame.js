@@ -11,7 +11,7 @@ import { VIEWS, isView, loadView } from "./views.js";
 const FORMATS = ["svg", "png", "json", "csv"];
 
 /** The settings that the user types: a request waits until the typing pauses. */
-const TYPED = ["source", "target"];
+const TYPED = ["source", "target", "reference"];
 
 export class Frame {
   /** root: the element of the view and its frame. view: the name of the view. context: see store.js. */

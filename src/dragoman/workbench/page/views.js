@@ -9,6 +9,7 @@ const LOADERS = {
   "what-if": async () => (await import("./views/what_if.js")).WhatIfView,
   tree: async () => (await import("./views/tree.js")).TreeView,
   alignment: async () => (await import("./views/alignment.js")).AlignmentView,
+  compare: async () => (await import("./views/compare.js")).CompareView,
   training: async () => (await import("./views/training.js")).TrainingView,
   positions: async () => (await import("./views/positions.js")).PositionsView,
 };

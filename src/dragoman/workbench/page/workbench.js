@@ -5,6 +5,7 @@ import { request } from "../shared/server.js";
 import { Announcer, StateLine, describe } from "../shared/state.js";
 import { make } from "./dom.js";
 import { Frame } from "./frame.js";
+import { modelOf, runOf } from "./sentence_form.js";
 import { Store } from "./store.js";
 import { VIEWS, hasSentence, isView } from "./views.js";
 
@@ -43,7 +44,6 @@ function open(response) {
   workspace = { ...response, views: Object.fromEntries(Object.entries(response.views).filter(([name]) => isView(name))) };
   startLine.remove();
   const { models, runs } = workspace;
-  element("model-box").hidden = models.length < 2;
   element("model").replaceChildren(...models.map(({ name }) => make("option", { value: name }, name)));
   element("views").replaceChildren(...Object.entries(workspace.views).map(([name, title]) => tab(name, title)));
   store.read();
@@ -68,14 +68,24 @@ function show(state, isFromAddress) {
     if (link.dataset.view === state.view) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  const names = workspace.models.map(({ name }) => name);
-  element("model").value = names.includes(state.model) ? state.model : (names[0] ?? "");
+  showModel(state);
   if (frame?.view !== state.view) {
     frame?.close();
     frame = new Frame(element("view"), state.view, { store, workspace, announce: (message) => announcer.announce(message, 100) });
     document.title = `${workspace.views[state.view] ?? "Unknown view"} – dragoman workbench`;
   }
   frame.show(state, isFromAddress);
+}
+
+/** Select the model of a state in the menu, which also lists a checkpoint that a state names. */
+function showModel(state) {
+  const menu = element("model");
+  menu.querySelector("[data-checkpoint]")?.remove();
+  const { models, checkpoints } = workspace;
+  const isCheckpoint = !models.some(({ name }) => name === state.model) && runOf(state.model ?? "") in checkpoints;
+  if (isCheckpoint) menu.append(make("option", { value: state.model, "data-checkpoint": "" }, state.model));
+  menu.value = isCheckpoint ? state.model : (modelOf(workspace, state)?.name ?? models[0]?.name ?? "");
+  element("model-box").hidden = menu.options.length < 2;
 }
 
 function openKeys() {

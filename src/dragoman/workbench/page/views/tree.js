@@ -23,7 +23,7 @@ export class TreeView {
   constructor(root, context) {
     const { store } = context;
     this.context = context;
-    this.form = new SentenceForm(root, context, false);
+    this.form = new SentenceForm(root, context, null);
     this.example = menu(store, "example", "Search among", EXAMPLES, { step: "" });
     this.exact = menu(store, "exact", "Exact search", EXACT);
     this.beam = number(store, "beam", "Beam size", { min: 1, max: 32, otherwise: 4 });
