@@ -185,7 +185,9 @@ def test_generated_labels_are_scored_beside_the_most_frequent_one(tmp_path: Path
 
 
 def test_a_language_model_writes_summaries_after_a_marker(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    settings = toy(tmp_path, "text_to_text", max_steps=100, schedule={"kind": "cosine", "peak": 0.01})
+    """Selected by the metric of the generated texts."""
+    schedule = {"kind": "cosine", "peak": 0.01}
+    settings = toy(tmp_path, "text_to_text", max_steps=100, schedule=schedule, metric="rougeL", validate_every=25)
     template = {"source": "{source} <summarize>", "target": " {label}"}
     data = {name: {"jsonl": str(tmp_path / f"{name}.jsonl"), "template": template} for name in ("train", "valid")}
     model = {name: value for name, value in MODEL.items() if name != "encoder"}
@@ -197,7 +199,25 @@ def test_a_language_model_writes_summaries_after_a_marker(tmp_path: Path, capsys
     assert capsys.readouterr().out.split() == [*text.split(), "blue"]
     result = evaluate_outputs(tmp_path / "run", tmp_path / "valid.jsonl", device="cpu", quiet=True)
     assert result["rougeL"].value > 80
+    log = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    validations = {line["step"]: line for line in log if "valid_rougeL" in line}
+    best = max(line["valid_rougeL"] for line in validations.values())
+    assert validations[read_meta(tmp_path / "run").step]["valid_rougeL"] == best
+    assert result["rougeL"].value == pytest.approx(best)
     assert [system.system for system in result.systems][1:] == ["first sentence", "random sentence"]
+
+
+def test_a_metric_of_generated_texts_needs_records(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("a dog runs\n" * 9)
+    text = {"text": str(tmp_path / "text.txt")}
+    recipe = {
+        "task": {"kind": "language_model"},
+        "data": {"train": text, "valid": text},
+        "train": {"metric": "rougeL"},
+        "out": str(tmp_path / "run"),
+    }
+    with pytest.raises(ConfigError, match="train.metric=rougeL compares generated texts .*text.txt has no template"):
+        train(recipe, quiet=True)
 
 
 def test_models_of_other_tasks_are_not_evaluated_on_records(tmp_path: Path) -> None:
@@ -209,7 +229,8 @@ def test_models_of_other_tasks_are_not_evaluated_on_records(tmp_path: Path) -> N
 
 
 def test_baselines_are_sentences_of_the_corpus_or_of_the_text() -> None:
-    held_out = HeldOutRecords(["A dog ran. The cat slept.", "One two."], (["x", "y"],), [(), ("One", "two.")])
+    texts = ["A dog ran. The cat slept.", "One two."]
+    held_out = HeldOutRecords([f"shorten: {each}" for each in texts], (["x", "y"],), [(), ("One", "two.")], texts)
     systems = dict(baselines(held_out, {"rougeL"}))
     assert systems["first sentence"] == ["A dog ran.", "One"]
     assert systems["random sentence"][0] in ("A dog ran.", "The cat slept.") and systems["random sentence"][1] in (
@@ -217,3 +238,14 @@ def test_baselines_are_sentences_of_the_corpus_or_of_the_text() -> None:
         "two.",
     )
     assert baselines(held_out, {"bleu"}) == []
+
+
+def test_baselines_divide_texts_by_the_rules_of_their_language(tmp_path: Path) -> None:
+    """`bzw.` is an abbreviation in German."""
+    german = "Er kommt bzw. Sie geht. Danach regnet es."
+    template = {"source": "summarize: {text} TL;DR", "target": "{summary}"}
+    path = write_objects(tmp_path / "texts.jsonl", [{"text": german, "summary": "x"}])
+    held_out = read_references(corpus(jsonl=str(path), template=template))
+    assert held_out.sources == [f"summarize: {german} TL;DR"] and held_out.contents == [german]
+    assert dict(baselines(held_out, {"rougeL"}, "de"))["first sentence"] == ["Er kommt bzw. Sie geht."]
+    assert dict(baselines(held_out, {"rougeL"}, "en"))["first sentence"] != ["Er kommt bzw. Sie geht."]

@@ -19,9 +19,8 @@ from dragoman.evaluation.evaluate import score_systems
 from dragoman.evaluation.results import Evaluation
 from dragoman.evaluation.test_set import TestSet, warn_of_size
 from dragoman.generation.language_model import LanguageModel
-from dragoman.metrics.registry import METRICS, metric_of
+from dragoman.metrics.registry import METRICS, metric_of, metrics_with
 from dragoman.models.kinds import LANGUAGE_MODEL, kind_of
-from dragoman.tasks.text_to_text.config import metrics_with
 from dragoman.text.sentences import Splitter
 from dragoman.translation.translator import Translator
 
@@ -95,7 +94,7 @@ def evaluate_outputs(
         metrics = {key: metric_of(key) for key in keys}
         for each in metrics.values():
             each.require({"references", "sources"})
-        systems += baselines(held_out, set(keys))
+        systems += baselines(held_out, set(keys), _language(configs[0]))
         test_set = TestSet([str(corpus)] * len(held_out.references), held_out.references, held_out.sources)
         warn_of_size(len(test_set), "texts")
         return score_systems(systems, test_set, metrics, None)
@@ -108,9 +107,9 @@ def corpus_like_validation(
     where = f"data.valid in {folder / CONFIG}"
     stored: Any = _validation_set(config)
     if task_kind(config) == "language_model":
-        text = parse_settings(stored, TextCorpusConfig, where)
-        stored = {"jsonl": str(text.jsonl), "template": text.template and text.template.model_dump()}
-    corpus = parse_settings(stored, CorpusConfig, where)
+        corpus = parse_settings(stored, TextCorpusConfig, where).as_records()
+    else:
+        corpus = parse_settings(stored, CorpusConfig, where)
     if corpus.source is not None:
         raise ConfigError(f"the validation set of {folder} consists of two files: give --source and --reference")
     base = corpus.with_file(test).model_dump(mode="json", exclude_unset=True)
@@ -147,11 +146,19 @@ def _outputs(
         return translator.translate(sources, batch_size=batch_size, beam=beam)
 
 
-def baselines(held_out: HeldOutRecords, metrics: set[str]) -> list[tuple[str, list[str]]]:
-    """Return the names and outputs of the baselines for these metrics."""
+def _language(config: Mapping[str, Any]) -> str:
+    """Return the language of the texts, whose rules divide them into sentences; English if the run names none."""
+    data = config.get("data")
+    data = data if isinstance(data, Mapping) else {}
+    return str(data.get("source_language") or data.get("language") or "en")
+
+
+def baselines(held_out: HeldOutRecords, metrics: set[str], language: str = "en") -> list[tuple[str, list[str]]]:
+    """Return the names and outputs of the baselines for these metrics. language: of the texts."""
     systems = []
     if any(key.startswith("rouge") for key in metrics):
-        sentences = [_sentences(*each) for each in zip(held_out.sources, held_out.sentences, strict=True)]
+        splitter = Splitter(language)
+        sentences = [_sentences(*each, splitter) for each in zip(held_out.contents, held_out.sentences, strict=True)]
         draw = np.random.default_rng(_SEED)
         systems.append(("first sentence", [each[0] for each in sentences]))
         systems.append(("random sentence", [each[int(draw.integers(len(each)))] for each in sentences]))
@@ -161,7 +168,7 @@ def baselines(held_out: HeldOutRecords, metrics: set[str]) -> list[tuple[str, li
     return systems
 
 
-def _sentences(text: str, sentences: Sequence[str]) -> Sequence[str]:
+def _sentences(text: str, sentences: Sequence[str], splitter: Splitter) -> Sequence[str]:
     """Return the sentences of a text. sentences: those of the corpus, if it contains them as a list."""
-    spans = Splitter("en").sentences(text) if not sentences else ()
+    spans = splitter.sentences(text) if not sentences else ()
     return sentences or [text[begin:end] for begin, end in spans] or [text]

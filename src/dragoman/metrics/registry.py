@@ -1,6 +1,6 @@
 """The metric registry, by the keys used in settings, on the command line and in Python."""
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from typing import TYPE_CHECKING, Literal
 
 from dragoman.base.errors import ConfigError
@@ -38,6 +38,22 @@ METRICS: dict[str, Metric] = {
     )
 }
 """All metrics by key."""
+
+_GROUPS: Mapping[str, tuple[str, ...]] = {
+    "accuracy": ("other_outputs", "accuracy"),
+    "other_outputs": ("accuracy", "other_outputs"),
+    "exact_match": ("answer_f1", "exact_match"),
+    "answer_f1": ("exact_match", "answer_f1"),
+    "rouge1": ("rouge1", "rouge2", "rougeL"),
+    "rouge2": ("rouge1", "rouge2", "rougeL"),
+    "rougeL": ("rouge1", "rouge2", "rougeL"),
+}
+"""The metrics that are reported together."""
+
+
+def metrics_with(metric: str) -> tuple[str, ...]:
+    """Return the keys of the metrics that are reported together with a metric, which are computed from outputs."""
+    return _GROUPS.get(metric, () if metric == "loss" else (metric,))
 
 
 def metric_of(key: str) -> Metric:

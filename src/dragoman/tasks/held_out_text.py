@@ -62,6 +62,10 @@ class ExcerptValidator:
     def run(self, runtime: Runtime) -> Validation:
         """Validate the current model. Several ranks share the batches, and all return the same result."""
         started = time.monotonic()
+        return validate(self._metrics, self.outputs(runtime), started)
+
+    def outputs(self, runtime: Runtime) -> Outputs:
+        """Return the likelihood of the text, and in subclasses what else the metrics need."""
         cross_entropy = CrossEntropy(label_smoothing=0.0)
         total = tokens = 0.0
         batches = self._batches[runtime.ranks.rank :: runtime.ranks.size]
@@ -73,5 +77,4 @@ class ExcerptValidator:
                 tokens += loss.tokens
                 progress.update(progress.done + len(batch.rows))
         total, tokens = runtime.ranks.sum([total, tokens])
-        likelihood = TextScore(-total, int(tokens), self._words, self._bytes)
-        return validate(self._metrics, Outputs(likelihood=likelihood), started)
+        return Outputs(likelihood=TextScore(-total, int(tokens), self._words, self._bytes))

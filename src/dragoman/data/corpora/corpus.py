@@ -238,6 +238,11 @@ class TextCorpusConfig(Config):
         """The file of the corpus."""
         return tuple(path for path in (self.text, self.jsonl) if path is not None)
 
+    def as_records(self) -> CorpusConfig:
+        """Return the records of a corpus with a template, as a corpus of prompts and continuations."""
+        assert self.template is not None
+        return CorpusConfig(jsonl=self.jsonl, template=self.template)
+
     @property
     def selection(self) -> tuple[object, ...]:
         """The settings that determine which text is read from the file, as part of the fingerprint."""

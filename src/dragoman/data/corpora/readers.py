@@ -65,18 +65,20 @@ class HeldOutRecords:
 
     references: one or more lists, each with one reference per source. A source with fewer references than others has
     its first one several times. sentences: the sentences of each source, if the corpus contains them as a list.
+    contents: the texts of the fields of each source, without the words of the template.
     """
 
     sources: list[str]
     references: tuple[list[str], ...]
     sentences: list[tuple[str, ...]]
+    contents: list[str]
 
 
 def read_references(corpus: CorpusConfig) -> HeldOutRecords:
     """Return all sources and their references. Raises DataError as `read_sides` does."""
     if corpus.records is None:
         sources, targets = read_sides(corpus)
-        return HeldOutRecords(sources, (targets,), [()] * len(sources))
+        return HeldOutRecords(sources, (targets,), [()] * len(sources), sources)
     records = list(read_records(corpus))
     if not records:
         raise DataError(f"The corpus {corpus} is empty. Use a file with at least one record.")
@@ -89,7 +91,8 @@ def read_references(corpus: CorpusConfig) -> HeldOutRecords:
     for name, side in (("source", [record.source for record in records]), ("target", references[0])):
         if not any(map(str.strip, side)):
             raise DataError(f"{corpus}: every {name} is blank. Check the template and the file.")
-    return HeldOutRecords([each.source for each in records], references, [each.sentences for each in records])
+    contents = [each.content for each in records]
+    return HeldOutRecords([each.source for each in records], references, [each.sentences for each in records], contents)
 
 
 def check_readable(*corpora: CorpusConfig | TextCorpusConfig) -> None:

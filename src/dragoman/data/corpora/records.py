@@ -36,7 +36,7 @@ def fill_objects(path: Path, templates: TemplateConfig) -> Iterator[Record]:
     """Yield the texts of the objects of a JSON Lines file. A blank line yields blank texts."""
     for number, entry in read_objects(path):
         if entry is None:
-            yield Record(number, "", ("",), ())
+            yield Record(number, "", ("",), "", ())
             continue
         location = f"{path}, line {number}"
         fields = entry

@@ -54,13 +54,15 @@ def parse_template(template: str) -> tuple[TemplatePart, ...]:
 class Record(NamedTuple):
     """The texts of a record.
 
-    line: line of the corpus, counted from 1. source: the source. targets: one target, or alternatives. sentences: the
-    elements of the first list in the source; empty if there is none.
+    line: line of the corpus, counted from 1. source: the source. targets: one target, or alternatives. content: the
+    texts of the fields of the source, one per line, without the words of the template. sentences: the elements of the
+    first list in the source; empty if there is none.
     """
 
     line: int
     source: str
     targets: tuple[str, ...]
+    content: str
     sentences: tuple[str, ...]
 
 
@@ -72,10 +74,11 @@ def fill_templates(templates: TemplateConfig, line: int, location: str, value: C
     """
     source, target = parse_template(templates.source), parse_template(templates.target)
     sentences: tuple[str, ...] = ()
-    text = ""
+    text, content = "", []
     for part in source:
         texts = _texts(value(part.field), part.field, location) if part.field else ("",)
         text += part.text + " ".join(texts)
+        content.append(" ".join(texts))
         if part.field and isinstance(value(part.field), list) and not sentences:
             sentences = texts
     targets: tuple[str, ...] = ("",)
@@ -86,7 +89,7 @@ def fill_templates(templates: TemplateConfig, line: int, location: str, value: C
         if len(texts) > 1 and len(targets) > 1:
             raise DataError(f"{location}: the target has several lists. Use one list in `template.target`.")
         targets = tuple(each + part.text + other for each in targets for other in texts)
-    return Record(line, text, targets, sentences)
+    return Record(line, text, targets, "\n".join(filter(str.strip, content)), sentences)
 
 
 def _texts(value: Any, field: str, location: str) -> tuple[str, ...]:

@@ -63,7 +63,10 @@ class ByteLevelVocabulary:
                 "rows: the files are from different models"
             )
         others = [each for each in sorted(self.special, key=self.ids.__getitem__) if each not in special]
-        tags = [(names or {}).get(each) or _tag(each, self.ids[each]) for each in others]
+        tags: list[str] = []
+        for each in others:
+            tag = (names or {}).get(each) or _tag(each)
+            tags.append(f"special-{self.ids[each]}" if tag is None or tag in tags else tag)
         fixed = {*special, *others}
         entries = [each for each in sorted(self.ids, key=self.ids.__getitem__) if each not in fixed]
         entries += [f"<unused{number}>" for number in range(len(self.ids), size)]
@@ -157,6 +160,7 @@ def _read_library(
         "model.continuing_subword_prefix": (model.get("continuing_subword_prefix") or "", ""),
         "model.end_of_word_suffix": (model.get("end_of_word_suffix") or "", ""),
         "model.byte_fallback": (model.get("byte_fallback", False), False),
+        "model.dropout": (model.get("dropout") or None, None),
         "model.ignore_merges": (model.get("ignore_merges", False), False),
         "pre_tokenizer.type": (splitter.get("type"), "ByteLevel"),
         "pre_tokenizer.add_prefix_space": (splitter.get("add_prefix_space", True), False),
@@ -219,12 +223,14 @@ def _content(token: Any) -> Any:
     return token.get("content") if isinstance(token, dict) else token
 
 
-def _tag(name: str, number: int) -> str:
-    """Return the tag for a special symbol of another program, such as `im_start` for <|im_start|>."""
+def _tag(name: str) -> str | None:
+    """Return the tag for a special symbol of another program, such as `im_start` for <|im_start|>; None if it has no
+    word.
+    """
     try:
         return check_tag(name.strip("<>|[]"))
     except ValueError:
-        return f"special-{number}"
+        return None
 
 
 def byte_level_order(tokenizer: GPT2Tokenizer) -> list[int]:

@@ -17,6 +17,7 @@ from dragoman.text.unknown_words import ForbidUnknownConfig
 
 _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "do_sample": (False,),
+    "num_return_sequences": (1,),
     "num_beam_groups": (1,),
     "diversity_penalty": (0, 0.0),
     "repetition_penalty": (1, 1.0),
@@ -32,6 +33,7 @@ _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
 
 _NEUTRAL_SAMPLING: Mapping[str, tuple[Any, ...]] = {
     **{name: values for name, values in _NEUTRAL.items() if name != "do_sample"},
+    "min_length": (0,),
     "num_beams": (1,),
     "typical_p": (1, 1.0),
     "epsilon_cutoff": (0, 0.0),
@@ -58,10 +60,13 @@ def search_section(
         warn(f"{path}: length_penalty {exponent} divides by a power of the length, which is not supported: using 1")
     settings["length_penalty"] = {"kind": "none" if exponent == 0 else "mean"}
     settings |= _longest(content, path, limit)
-    settings["minimum_length"] = max(0, _count(content, "min_length", path, 0) - 1)
+    shortest = _count(content, "min_length", path, 0) - 1  # with the symbol that starts an output
+    settings["minimum_length"] = _count(content, "min_new_tokens", path, max(0, shortest))
     settings["no_repeat_ngram"] = _count(content, "no_repeat_ngram_size", path, 0)
     settings["forbid"] = [*OutputConfig().forbid, *_forbidden(content, path, our_ids)]
     forced = content.get("forced_bos_token_id")
+    if forced is None and content.get("force_bos_token_to_be_generated") is True:  # the key of older files
+        forced = start
     if forced not in (None, start):
         raise ModelError(f"{path}: forced_bos_token_id is {forced}, but texts do not start with this token")
     settings["force_start"] = start is None or forced is not None

@@ -2,12 +2,13 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from dragoman.data.batches.plan import BatchConfig
 from dragoman.data.cleaning.config import TextCleaningConfig
 from dragoman.data.corpora.corpus import TextCorpora
 from dragoman.decode.sampling import GenerationConfig
+from dragoman.metrics.registry import ValidationMetricName, metrics_with
 from dragoman.models.language_model import LanguageModelConfig
 from dragoman.tasks.corpora import TextCorporaConfig
 from dragoman.text.tokenizers import TextConfig
@@ -80,8 +81,11 @@ LanguageModelObjectiveConfig = Annotated[
 class LanguageModelLoopConfig(LoopConfig):
     """The training loop: limits, intervals, optimisation. At least one limit, or `patience`, ends the run."""
 
-    metric: Literal["loss"] = Field(
-        "loss", description="Metric for selecting the best checkpoint on `valid`; lower loss is better."
+    metric: ValidationMetricName = Field(
+        "loss",
+        description="Metric for selecting the best checkpoint on `valid`: the loss or, if the validation sets have a "
+        "`template`, a metric of the targets that the model generates, such as rougeL of summaries or accuracy of "
+        "labels. Related metrics are reported as well.",
     )
     objective: LanguageModelObjectiveConfig = Field(TextCrossEntropyConfig(), description="Training objective.")
 
@@ -101,6 +105,16 @@ class LanguageModelRun(RunConfig):
     model: LanguageModelConfig = Field(LanguageModelConfig(), description="Model architecture.")
     train: LanguageModelLoopConfig = Field(LanguageModelLoopConfig(), description="Training loop.")
     search: GenerationConfig = Field(GenerationConfig(), description="Generation settings of the trained model.")
+
+    @model_validator(mode="after")
+    def _check_metric(self) -> Self:
+        plain = [str(corpus) for corpus in self.data.valid_sets if corpus.template is None]
+        if metrics_with(self.train.metric) and plain:
+            raise ValueError(
+                f"train.metric={self.train.metric} compares generated texts with the targets of records, but the "
+                f"validation set {plain[0]} has no template: set data.valid.template, or train.metric=loss"
+            )
+        return self
 
     def with_stored_choices(self, stored: Self) -> Self:
         """Return the settings, with an automatic preset and batch size copied from the stored run."""

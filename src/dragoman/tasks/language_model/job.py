@@ -1,6 +1,5 @@
 """`LanguageModelJob`, the data, model, loss, validation and model folder of a language-model run."""
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -9,11 +8,14 @@ from dragoman.base.errors import ConfigError
 from dragoman.data.batches.batch import TextBatch, collate_text
 from dragoman.data.batches.loader import Loader
 from dragoman.data.batches.plan import BatchPlan
-from dragoman.data.corpora.readers import check_readable
+from dragoman.data.corpora.readers import check_readable, read_references
+from dragoman.generation.language_model import LanguageModel
+from dragoman.metrics.registry import METRICS as ALL_METRICS
+from dragoman.metrics.registry import metrics_with
 from dragoman.tasks.corpus_job import ValidationSets
 from dragoman.tasks.held_out_text import read_held_out
 from dragoman.tasks.language_model.config import LanguageModelRun
-from dragoman.tasks.language_model.validator import METRICS, TextValidator
+from dragoman.tasks.language_model.validator import METRICS, RecordValidator, TextValidator
 from dragoman.tasks.start import load_start
 from dragoman.tasks.text_job import TextJob
 from dragoman.tasks.vocabulary import load_vocabulary
@@ -64,12 +66,22 @@ class LanguageModelJob(TextJob):
         """Return a batch of two excerpts."""
         return collate_text([[_TOKEN] * (tokens + 1) for tokens in _TRIAL], range(len(_TRIAL)))
 
-    def validator(self, model: Callable[..., Any], device: torch.device) -> ValidationSets:
-        """Return a validator that computes the loss and the perplexities of each validation set."""
-        block = self.run.data.block
-        validators = {text.name: TextValidator(text, self.tokenizer, block, model) for text in self._held_out}
-        return ValidationSets(validators, METRICS)
+    def validator(self, model: Any, device: torch.device) -> ValidationSets:
+        """Return a validator that computes the loss and the perplexities of each validation set, and `train.metric`."""
+        run, block = self.run, self.run.data.block
+        metrics = [ALL_METRICS[key] for key in metrics_with(run.train.metric)]
+        if not metrics:
+            texts = {text.name: TextValidator(text, self.tokenizer, block, model) for text in self._held_out}
+            return ValidationSets(texts, METRICS)
+        language_model = LanguageModel(model, self.tokenizer, None, block, run.search.model_dump(mode="json"))
+        records = {
+            text.name: RecordValidator(text, read_references(corpus.as_records()), language_model, block, metrics)
+            for text, corpus in zip(self._held_out, run.data.valid_sets, strict=True)
+        }
+        return ValidationSets(records, (*METRICS, *metrics))
 
     def card_measures(self, validation: Validation) -> list[tuple[str, Measure]]:
-        """Return the perplexities."""
-        return [("perplexity", measure) for measure in validation.measures if measure.better is None]
+        """Return the metrics of generated texts, and the perplexities."""
+        keys = metrics_with(self.run.train.metric)
+        perplexities = [("perplexity", measure) for measure in validation.measures if measure.better is None]
+        return [*((validation[key].name, validation[key]) for key in keys), *perplexities]

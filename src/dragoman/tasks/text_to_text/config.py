@@ -1,6 +1,5 @@
 """`TextToTextRun` and `SummarizationRun`, the settings of runs whose sources and targets are texts of any kind."""
 
-from collections.abc import Mapping
 from typing import Literal, Self
 
 from pydantic import Field
@@ -10,22 +9,6 @@ from dragoman.data.cleaning.config import CleaningConfig
 from dragoman.metrics.registry import ValidationMetricName
 from dragoman.tasks.translation.config import DataConfig, TranslationLoopConfig, TranslationRun
 from dragoman.training.task import Task
-
-_GROUPS: Mapping[str, tuple[str, ...]] = {
-    "accuracy": ("other_outputs", "accuracy"),
-    "other_outputs": ("accuracy", "other_outputs"),
-    "exact_match": ("answer_f1", "exact_match"),
-    "answer_f1": ("exact_match", "answer_f1"),
-    "rouge1": ("rouge1", "rouge2", "rougeL"),
-    "rouge2": ("rouge1", "rouge2", "rougeL"),
-    "rougeL": ("rouge1", "rouge2", "rougeL"),
-}
-"""The metrics that are reported together."""
-
-
-def metrics_with(metric: str) -> tuple[str, ...]:
-    """Return the keys of the metrics that are reported together with a metric, which are computed from outputs."""
-    return _GROUPS.get(metric, () if metric == "loss" else (metric,))
 
 
 class TextToTextCleaningConfig(CleaningConfig):

@@ -2,8 +2,8 @@
 
 from dragoman.base.log import info
 from dragoman.metrics.metric import Metric
-from dragoman.metrics.registry import METRICS
-from dragoman.tasks.text_to_text.config import TextToTextRun, metrics_with
+from dragoman.metrics.registry import METRICS, metrics_with
+from dragoman.tasks.text_to_text.config import TextToTextRun
 from dragoman.tasks.translation.job import TranslationJob
 from dragoman.tasks.translation.multitask import MultiTaskTranslation
 from dragoman.training.task import Job

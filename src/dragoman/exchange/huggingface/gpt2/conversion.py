@@ -85,8 +85,9 @@ def _special(vocabulary: ByteLevelVocabulary, folder: Path) -> list[str | None]:
 def _starts_prompts(folder: Path) -> bool:
     """Return whether Hugging Face's tokenizer adds the beginning of a text to each prompt."""
     processor = read_json(folder / LIBRARY, optional=True).get("post_processor") or {}
-    single = processor.get("single") or []
-    adds = processor.get("type") == "TemplateProcessing" and any("SpecialToken" in each for each in single)
+    steps = processor.get("processors") or [processor]  # of a sequence
+    templates = [each.get("single") or [] for each in steps if each.get("type") == "TemplateProcessing"]
+    adds = any("SpecialToken" in template[0] for template in templates if template)
     return adds or read_json(folder / TOKENIZER, optional=True).get("add_bos_token") is True
 
 
