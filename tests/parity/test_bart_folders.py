@@ -13,7 +13,7 @@ from gpt2_folders import difficult_lines
 from random_folders import folder_pairs, loaded, logits_of_steps, round_trip
 from safetensors.torch import load_file, save_file
 
-from dragoman import Translator
+from dragoman import Translator, train
 from dragoman.base.errors import ModelError
 from dragoman.data.batches.batch import pad
 from dragoman.exchange.formats import import_model
@@ -95,6 +95,25 @@ def test_translations_equal_hugging_face(tmp_path: Path, forced: bool, beam: int
         assert ids == output[1 : output.index(2, 1) if 2 in output[1:] else None]
         assert not forced or ids[0] == 0
     assert len({each[0].text for each in found}) > len(texts) // 3
+
+
+@pytest.mark.parametrize("forced", [True, False])
+def test_further_training_learns_the_first_word(tmp_path: Path, forced: bool) -> None:
+    """The symbols that start an output do not hide its first word from the loss (fairseq, issue 2209)."""
+    write_bart(tmp_path / "theirs", seed=3, forced=forced)
+    import_model(tmp_path / "theirs", tmp_path / "ours", quiet=True)
+    pairs = {"the sea": "a day", "every stone": "stone a", "and a day": "sea day"}
+    (tmp_path / "pairs.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in pairs.items()))
+    corpus = {"tsv": str(tmp_path / "pairs.tsv")}
+    schedule = {"kind": "constant", "peak": 0.003}
+    machine = {"device": "cpu", "precision": "float32", "threads": 1, "average": {"count": 0}}
+    recipe = {
+        "data": {"train": corpus, "valid": corpus},
+        "train": {"start": str(tmp_path / "ours"), "max_steps": 60, "schedule": schedule, **machine},
+        "out": str(tmp_path / "run"),
+    }
+    train(recipe, quiet=True)
+    assert Translator.load(tmp_path / "run", "cpu").translate(list(pairs)) == list(pairs.values())
 
 
 def test_the_round_trip_is_exact(folders: tuple[Path, Path], tmp_path: Path) -> None:

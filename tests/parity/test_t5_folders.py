@@ -14,7 +14,7 @@ from random_folders import folder_pairs, loaded, logits_of_steps, round_trip
 from safetensors.torch import load_file, save_file
 from t5_folders import pieces, untie, write_t5
 
-from dragoman import Translator
+from dragoman import Translator, train
 from dragoman.base.errors import ModelError
 from dragoman.data.batches.batch import pad
 from dragoman.exchange.formats import export, import_model
@@ -123,6 +123,33 @@ def test_the_number_of_steps_follows_the_source_or_the_folder(
     export(ours, tmp_path / "out", "t5", quiet=True)
     written = json.loads((tmp_path / "out" / "generation_config.json").read_text())
     assert written.get("max_length") == (longest[0] + 1 if generation else None)
+
+
+def test_tags_of_further_training_are_exported_as_special_tokens(tmp_path: Path) -> None:
+    write_t5(tmp_path / "theirs", unused=3)
+    import_model(tmp_path / "theirs", tmp_path / "ours", quiet=True)
+    (tmp_path / "pairs.tsv").write_text("the sea\ta day\nevery stone\tthe sea\n")
+    corpus = {"tsv": str(tmp_path / "pairs.tsv")}
+    machine = {"device": "cpu", "precision": "float32", "threads": 1, "average": {"count": 0}}
+    recipe = {
+        "data": {"train": [{**corpus, "tags": ["bt"]}], "valid": corpus},
+        "train": {"start": str(tmp_path / "ours"), "max_steps": 1, **machine},
+        "out": str(tmp_path / "run"),
+    }
+    train(recipe, quiet=True)
+    export(tmp_path / "run", tmp_path / "out", "t5", quiet=True)
+    theirs = their_model(tmp_path / "out")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+    ours = loaded(tmp_path / "run")
+    ids = tokenizer("<bt>the sea")["input_ids"]
+    order = t5_order(ours.tokenizers.source)  # type: ignore[arg-type]
+    source = ours.tokenizers.source
+    expected = [*source.tag_ids(["bt"]), *source.encode("the sea"), EOS]
+    assert [order[each] for each in ids] == expected
+    with torch.no_grad():
+        here = ours.model(torch.tensor([expected]), torch.ones(1, len(ids), dtype=torch.bool), torch.tensor([[BOS]]))
+        there = theirs(input_ids=torch.tensor([ids]), decoder_input_ids=torch.tensor([[0]])).logits
+    assert_close(here.logits()[0, :, order], there[0])
 
 
 def test_files_that_disagree_on_the_first_symbol_are_rejected(tmp_path: Path) -> None:

@@ -1,15 +1,14 @@
 """`LanguageModel`, the Python interface to a language model, which continues and scores text."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Unpack
 
 import torch
 
-from dragoman.base.errors import ConfigError, DataError, ModelError, ResourceError
+from dragoman.base.errors import ConfigError, DataError, ModelError
 from dragoman.base.machine.device import choose_device
-from dragoman.base.machine.memory import is_out_of_memory
+from dragoman.base.machine.memory import smaller_batch_advice
 from dragoman.base.machine.startup import keep_large_tensors_on_heap
 from dragoman.base.settings.load import parse_settings
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
@@ -172,7 +171,7 @@ class LanguageModel:
         scorer = self._scorer(stride)
         ids = self.tokenizer.encode_batch(texts)
         self._unknown.note(ids)
-        with _memory_errors():
+        with smaller_batch_advice():
             log_probabilities = scorer.log_probabilities(ids, batch_size)
         return [TextScore.of(text, each, *sums) for text, each, sums in zip(texts, ids, log_probabilities, strict=True)]
 
@@ -197,7 +196,7 @@ class LanguageModel:
 
     def _write(self, prompts: Sequence[tuple[int, str]], request: GenerationRequest) -> Iterator[Piece]:
         writer = Writer(self.model.decoder, self.tokenizer, self.window, self.device)
-        with _memory_errors():
+        with smaller_batch_advice():
             yield from writer.write(prompts, request)
 
     def _scorer(self, stride: int | None) -> WindowScorer | WholeScorer:
@@ -215,14 +214,3 @@ class LanguageModel:
         if settings:
             raise ConfigError(f"a request contains all settings: leave out {', '.join(settings)}, or the request")
         return request
-
-
-@contextmanager
-def _memory_errors() -> Iterator[None]:
-    """Convert out-of-memory errors into ResourceError."""
-    try:
-        yield
-    except (MemoryError, RuntimeError) as error:
-        if not is_out_of_memory(error):
-            raise
-        raise ResourceError("the texts do not fit into memory together: use a smaller batch size") from error

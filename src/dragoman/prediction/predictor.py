@@ -1,7 +1,6 @@
 """`Predictor`, the Python interface to a model with a head, which predicts labels of texts."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -9,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.base.errors import ConfigError, ModelError, ResourceError, reject_options
+from dragoman.base.errors import ConfigError, ModelError, reject_options
 from dragoman.base.log import warn
 from dragoman.base.machine.device import choose_device
-from dragoman.base.machine.memory import is_out_of_memory
+from dragoman.base.machine.memory import smaller_batch_advice
 from dragoman.base.machine.startup import keep_large_tensors_on_heap
 from dragoman.base.settings.load import parse_settings
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
@@ -211,7 +210,7 @@ class Predictor:
 
     def predict_encoded(self, encoded: Sequence[EncodedText], *, batch_tokens: int = TOKENS) -> list[Prediction]:
         """Return the prediction for each text that `encode` returned, in order."""
-        with _memory_errors():
+        with smaller_batch_advice():
             flat = [each for one in encoded for each in one.inputs]
             outputs = iter(compute_outputs(self.engine.model, flat, self.device, batch_tokens))
         reader = self._head_reader()
@@ -233,7 +232,7 @@ class Predictor:
             )
         ids = self.tokenizer.encode_batch(texts)
         self._unknown.note(ids)
-        with _memory_errors():
+        with smaller_batch_advice():
             sums = pseudo_log_likelihoods(self.engine.model, self.tokenizer, ids, self.limit, batch_tokens)
         return [
             TextScore(each, len(tokens), count_words(text), len(text.encode()), tokens.count(UNK))
@@ -254,9 +253,9 @@ class Predictor:
         if self.model.sentence_language is not None:
             reject_options({"--word": word, "--mask": mask}, "with a model of tags or masks")
             document = encoded[0].example.texts[0]
-            with _memory_errors():
+            with smaller_batch_advice():
                 return inspect_document(self.model, self.tokenizer, document, encoded[0].inputs[0], prediction)
-        with _memory_errors():
+        with smaller_batch_advice():
             return inspect_prediction(
                 self.model, self.tokenizer, self.labels, encoded[0].example, encoded[0].inputs, prediction, word, mask
             )
@@ -289,7 +288,7 @@ class Predictor:
         else:
             groups = encode_texts(self.tokenizer, examples, self.limit)
         self._warn_of_cuts([EncodedText(*each) for each in zip(texts, examples, groups, strict=True)], first)
-        with _memory_errors():
+        with smaller_batch_advice():
             return compute_vectors(self._body, [each for group in groups for each in group], self.device, batch_tokens)
 
     def _head_reader(self) -> HeadReader:
@@ -376,14 +375,3 @@ def as_texts(text: Any, number: int) -> LabelledText:
     if isinstance(text, Sequence) and len(text) == 2 and all(isinstance(part, str) for part in text):
         return LabelledText(tuple(text))
     raise ConfigError(f"text {number}: expected a text or a pair of texts, not {text!r:.80}")
-
-
-@contextmanager
-def _memory_errors() -> Iterator[None]:
-    """Convert out-of-memory errors into ResourceError."""
-    try:
-        yield
-    except (MemoryError, RuntimeError) as error:
-        if not is_out_of_memory(error):
-            raise
-        raise ResourceError("the texts do not fit into memory together: use a smaller batch size") from error

@@ -4,8 +4,11 @@ import ctypes
 import os
 import resource
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from dragoman.base.errors import ResourceError
 
 
 def available_memory() -> int:
@@ -131,3 +134,14 @@ def is_out_of_memory(error: BaseException) -> bool:
         or "not enough memory" in message
         or "out of memory" in message
     )
+
+
+@contextmanager
+def smaller_batch_advice() -> Iterator[None]:
+    """Raise ResourceError, which recommends a smaller batch size, in place of an out-of-memory error."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        raise ResourceError("the texts do not fit into memory together: use a smaller batch size") from error

@@ -16,7 +16,7 @@ from dragoman.base.errors import ModelError
 from dragoman.exchange.huggingface.files import CONFIG, SPECIAL, TOKENIZER, read_json, write_json
 from dragoman.exchange.huggingface.t5.architecture import T5Settings
 from dragoman.exchange.huggingface.weights import original_order
-from dragoman.text.symbols import EOS, PAD, SPECIAL_SYMBOLS, UNK
+from dragoman.text.symbols import EOS, PAD, SPECIAL_SYMBOLS, UNK, symbol
 from dragoman.text.vocabularies.t5 import UNUSED, T5Tokenizer, t5_tokenizer
 
 LIBRARY = "tokenizer.json"
@@ -103,12 +103,17 @@ def t5_order(tokenizer: T5Tokenizer) -> list[int]:
 
 
 def write_vocabulary(folder: Path, tokenizer: T5Tokenizer) -> None:
-    """Write `tokenizer.json`, `tokenizer_config.json` and `special_tokens_map.json`."""
+    """Write `tokenizer.json`, `tokenizer_config.json` and `special_tokens_map.json`.
+
+    Tags that were added after the import, such as <bt>, follow all other pieces.
+    """
     document, order = tokenizer.library_document, t5_order(tokenizer)
-    own = [(name, score) for name, score in document["model"]["vocab"]]
+    tags = [symbol(tag) for tag in tokenizer.tags]
+    own = [(name, score) for name, score in document["model"]["vocab"]] + [(tag, 0.0) for tag in tags]
     named = {PAD: ("<pad>", 0.0), 1: ("<pad>", 0.0), EOS: ("</s>", 0.0), UNK: ("<unk>", 0.0)}
     pieces = [named.get(number) or own[number] for number in order]
-    pieces = [piece for piece in pieces if not UNUSED.fullmatch(piece[0])]
+    while UNUSED.fullmatch(pieces[-1][0]):
+        pieces.pop()
     names = [name for name, _ in pieces]
     document["model"] |= {"vocab": pieces, "unk_id": names.index("<unk>")}
     library = Library.from_str(json.dumps(document, ensure_ascii=False))
@@ -117,9 +122,11 @@ def write_vocabulary(folder: Path, tokenizer: T5Tokenizer) -> None:
         single="$A </s>", pair="$A </s> $B </s>", special_tokens=[("</s>", end)]
     )
     gaps = [name for name in names if name.startswith("<extra_id_")]
-    library.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in (*_NAMES.values(), *gaps)])
+    special = (*_NAMES.values(), *gaps, *tags)
+    library.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in special])
     pretty = json.dumps(json.loads(library.to_str()), ensure_ascii=False, indent=1) + "\n"
     (folder / LIBRARY).write_text(pretty, encoding="utf-8")
     about = {"tokenizer_class": "T5Tokenizer", "extra_ids": len(gaps), **_NAMES}
-    write_json(folder / TOKENIZER, {**about, **({"additional_special_tokens": gaps} if gaps else {})})
+    others = [*gaps, *tags]
+    write_json(folder / TOKENIZER, {**about, **({"additional_special_tokens": others} if others else {})})
     write_json(folder / SPECIAL, _NAMES)
