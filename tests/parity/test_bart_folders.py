@@ -97,15 +97,14 @@ def test_translations_equal_hugging_face(tmp_path: Path, forced: bool, beam: int
     assert len({each[0].text for each in found}) > len(texts) // 3
 
 
-@pytest.mark.parametrize("forced", [True, False])
-def test_further_training_learns_the_first_word(tmp_path: Path, forced: bool) -> None:
+def test_further_training_learns_the_first_word(tmp_path: Path) -> None:
     """The symbols that start an output do not hide its first word from the loss (fairseq, issue 2209)."""
-    write_bart(tmp_path / "theirs", seed=3, forced=forced)
+    write_bart(tmp_path / "theirs", seed=3, forced=True)
     import_model(tmp_path / "theirs", tmp_path / "ours", quiet=True)
     pairs = {"the sea": "a day", "every stone": "stone a", "and a day": "sea day"}
     (tmp_path / "pairs.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in pairs.items()))
     corpus = {"tsv": str(tmp_path / "pairs.tsv")}
-    schedule = {"kind": "constant", "peak": 0.003}
+    schedule = {"kind": "constant", "peak": 0.01, "warmup": 1}
     machine = {"device": "cpu", "precision": "float32", "threads": 1, "average": {"count": 0}}
     recipe = {
         "data": {"train": corpus, "valid": corpus},
