@@ -10,7 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from analysed_models import HEADS, SOURCE, TARGET, language_model, predictor, translator
+from analysed_models import (
+    HEADS,
+    PARSERS,
+    SOURCE,
+    TARGET,
+    language_model,
+    node_predictor,
+    predictor,
+    small_graph,
+    translator,
+)
 from closeness import assert_close
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,12 +29,11 @@ from torch import nn
 
 from dragoman import Predictor, Translator
 from dragoman.analysis.ablation import ablate_heads
-from dragoman.analysis.heads import Head, attention_layers, heads_of, heads_off
+from dragoman.analysis.heads import HEAD_KINDS, Head, attention_layers, heads_of, heads_off
 from dragoman.analysis.importance import head_entropies, head_gradients, head_importance
-from dragoman.analysis.subject import Loaded, SubjectSettings, subject_of, visible_model
+from dragoman.analysis.subject import Analysed, SubjectSettings, subject_of, visible_model
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.cli.main import main
-from dragoman.inspect.attention import KINDS
 from dragoman.nn.attention.head_mask import masking_heads
 
 WITH_HEADS = ("transformer", "recurrent", "convolutional", "linear")
@@ -38,15 +47,17 @@ TEXTS: dict[str, Any] = {
 }
 
 
-MODELS: dict[str, tuple[Callable[[], Loaded], Any, SubjectSettings | None]] = {
+MODELS: dict[str, tuple[Callable[[], Analysed], Any, SubjectSettings | None]] = {
     **{family: (partial(translator, family), SOURCE, GIVEN) for family in WITH_HEADS},
     "language model": (language_model, SOURCE, None),
     **{head: (partial(predictor, "transformer", head), TEXTS[head], None) for head in HEADS},
+    **{head: (partial(predictor, "transformer", head), SOURCE, None) for head in PARSERS},
     "causal encoder": (partial(predictor, "causal"), SOURCE, None),
+    "graph": (node_predictor, "b", SubjectSettings(graph=small_graph())),
 }
 
 
-@given(st.sampled_from(KINDS), st.integers(1, 99), st.integers(1, 99))
+@given(st.sampled_from(HEAD_KINDS), st.integers(1, 99), st.integers(1, 99))
 def test_the_name_of_a_head_is_read_as_the_same_head(kind: str, layer: int, number: int) -> None:
     head = Head(kind, layer, number)
     assert Head.parse(str(head)) == head
@@ -173,6 +184,11 @@ def test_weights_that_are_not_a_distribution_have_no_entropy() -> None:
 def test_a_model_without_attention_has_no_heads(family: str) -> None:
     with pytest.raises(ConfigError, match="this model has no attention heads. encoder.self_attention: the encoder, a"):
         ablate_heads(translator(family), SOURCE, ["decoder.cross_attention:1:1"])
+
+
+def test_a_hierarchical_encoder_has_only_the_heads_that_pool() -> None:
+    with pytest.raises(ConfigError, match="with one head each, .*: `dragoman inspect` shows the weights"):
+        head_importance(predictor("hierarchical"), ["a dog runs . two men sleep ."])
 
 
 def test_a_predictor_without_attention_has_no_heads() -> None:

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from dragoman.analysis.heads import Head, check_heads, heads_off
 from dragoman.analysis.subject import (
-    Loaded,
+    Analysed,
     SubjectSettings,
     best_translation,
     subject_of,
-    visible_predictor,
 )
-from dragoman.prediction.predictor import Predictor, Text
+from dragoman.generation.language_model import LanguageModel
+from dragoman.prediction.predictor import Text
 from dragoman.translation.translator import Translator
 
 
@@ -58,7 +58,7 @@ class Ablation:
 
 
 def ablate_heads(
-    loaded: Loaded, text: Text, heads: Iterable[Head | str], settings: SubjectSettings | None = None
+    loaded: Analysed, text: Text, heads: Iterable[Head | str], settings: SubjectSettings | None = None
 ) -> Ablation:
     """Return the output of a model for a text with all heads, and without some (Michel et al. 2019, section 3).
 
@@ -74,11 +74,11 @@ def ablate_heads(
     return Ablation(chosen, subject.output, subject.terms, before, after, predicted_before, predicted_after)
 
 
-def _predict(loaded: Loaded, text: Text, settings: SubjectSettings) -> str | None:
+def _predict(loaded: Analysed, text: Text, settings: SubjectSettings) -> str | None:
     """Return the model's own translation or label; None for a language model."""
     if isinstance(loaded, Translator):
         assert isinstance(text, str), "the subject has been checked"
         return best_translation(loaded, text, loaded.request(to=settings.to, tags=settings.tags)).text
-    if not isinstance(loaded, Predictor):
+    if isinstance(loaded, LanguageModel):
         return None
-    return subject_of(visible_predictor(loaded), text, settings).target
+    return subject_of(loaded, text, settings).target

@@ -10,15 +10,23 @@ from torch import Tensor, nn
 from dragoman.base.errors import ConfigError
 from dragoman.inspect.attention import KINDS, kind_of_attention, layer_of_attention, without_weights
 from dragoman.models.ensemble import Ensemble
+from dragoman.models.families.hierarchical import HierarchicalEncoder
 from dragoman.models.interface import has_decoder
+from dragoman.nn.attention.graph import GraphAttention
 from dragoman.nn.attention.head_mask import masking_heads
 from dragoman.nn.attention.interface import Attention
+
+GRAPH = "graph.attention"
+"""The kind of the attention of nodes to their neighbours."""
+
+HEAD_KINDS = (*KINDS, GRAPH)
+"""The kinds of attention with heads."""
 
 
 class Head(NamedTuple):
     """An attention head, written as `decoder.cross_attention:4:3`.
 
-    kind: one of `inspect.attention.KINDS`. layer, number: counted from 1. The attention of a recurrent decoder is its
+    kind: one of `HEAD_KINDS`. layer, number: counted from 1. The attention of a recurrent decoder is its
     layer 1.
     """
 
@@ -34,30 +42,36 @@ class Head(NamedTuple):
     def parse(cls, text: str) -> Self:
         """Read a name. Raises ConfigError if it has another form."""
         kind, *numbers = text.split(":")
-        if kind not in KINDS or len(numbers) != 2 or not all(each.isdecimal() and int(each) for each in numbers):
+        if kind not in HEAD_KINDS or len(numbers) != 2 or not all(each.isdecimal() and int(each) for each in numbers):
             raise ConfigError(
                 f"'{text}' is not a head: write its kind, layer and number, such as decoder.cross_attention:4:3. The "
-                f"kinds are {', '.join(KINDS)}, and layers and heads are numbered from 1"
+                f"kinds are {', '.join(HEAD_KINDS)}, and layers and heads are numbered from 1"
             )
         return cls(kind, int(numbers[0]), int(numbers[1]))
 
 
-def attention_layers(model: Any) -> dict[tuple[str, int], Attention]:
+def attention_layers(model: Any) -> dict[tuple[str, int], Attention | GraphAttention]:
     """Return the attention layers with heads by kind and layer, counted from 1.
 
     Raises ConfigError for an ensemble and for a model without attention heads.
     """
     if isinstance(model, Ensemble):
         raise ConfigError("an ensemble has no heads of its own: analyse one of its models")
-    layers = {
-        (kind_of_attention(name), layer_of_attention(name) or 1): module
-        for name, module in model.named_modules()
-        if isinstance(module, Attention) and module.weightless is None and kind_of_attention(name) in KINDS
-    }
+    layers: dict[tuple[str, int], Attention | GraphAttention] = {}
+    for name, module in model.named_modules():
+        if isinstance(module, GraphAttention):
+            layers[GRAPH, int(name.rpartition(".")[2]) + 1] = module
+        elif isinstance(module, Attention) and module.weightless is None and kind_of_attention(name) in KINDS:
+            layers[kind_of_attention(name), layer_of_attention(name) or 1] = module
+    if not layers and isinstance(getattr(model, "encoder", None), HierarchicalEncoder):
+        raise ConfigError(
+            "a hierarchical encoder pools words and sentences with one head each, without which nothing of the text is "
+            "left: `dragoman inspect` shows the weights of the words and sentences"
+        )
     if not layers:
         reasons = without_weights(model, None if has_decoder(model) else KINDS[:1])
         raise ConfigError(f"this model has no attention heads. {'; '.join(reasons)}")
-    return {key: layers[key] for key in sorted(layers, key=lambda key: (KINDS.index(key[0]), key[1]))}
+    return {key: layers[key] for key in sorted(layers, key=lambda key: (HEAD_KINDS.index(key[0]), key[1]))}
 
 
 def heads_of(model: Any) -> list[Head]:
@@ -69,7 +83,7 @@ def heads_of(model: Any) -> list[Head]:
     ]
 
 
-def count_heads(attention: Attention) -> int:
+def count_heads(attention: Attention | GraphAttention) -> int:
     """Return the number of heads of an attention layer with heads."""
     return int(attention.heads)  # type: ignore[arg-type]
 

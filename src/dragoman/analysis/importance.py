@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from dragoman.analysis.heads import Head, attention_layers, count_heads, head_masks, heads_of
-from dragoman.analysis.subject import Loaded, Subject, SubjectSettings, subject_of
+from dragoman.analysis.subject import Analysed, Subject, SubjectSettings, subject_of
 from dragoman.base.cancellation import until_cancelled
 from dragoman.base.errors import ConfigError
+from dragoman.nn.attention.graph import GraphAttention, entropy_over_edges
 from dragoman.nn.attention.head_mask import masking_heads
 from dragoman.nn.attention.recording import recording
 from dragoman.prediction.predictor import Text
@@ -41,7 +42,7 @@ class HeadImportance:
 
 
 def head_importance(
-    loaded: Loaded, texts: Sequence[Text], settings: SubjectSettings | None = None
+    loaded: Analysed, texts: Sequence[Text], settings: SubjectSettings | None = None
 ) -> list[HeadImportance]:
     """Return the importance of each head for the outputs of a model for some texts.
 
@@ -71,7 +72,7 @@ def head_gradients(subject: Subject) -> dict[Head, float]:
     }
     # the fused kernels of recurrent layers have no gradients in evaluation mode
     with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False), masking_heads(masks):
-        loss = -subject.select(subject.model(*subject.arguments)).sum()
+        loss = -subject.compute().sum()
         gradients = torch.autograd.grad(loss, list(masks.values()), allow_unused=True)
     by_layer = dict(zip(masks, gradients, strict=True))
     return {
@@ -83,9 +84,15 @@ def head_gradients(subject: Subject) -> dict[Head, float]:
 def head_entropies(subject: Subject) -> dict[Head, float]:
     """Return the mean entropy of the rows of each head's weights, in nats; see `HeadImportance.entropy`."""
     with torch.inference_mode(), recording() as weights:
-        subject.model(*subject.arguments)
+        subject.compute()
     entropies: dict[Head, float] = {}
     for (kind, layer), attention in attention_layers(subject.model).items():
+        if isinstance(attention, GraphAttention):
+            (weights_of_edges,), edges = weights[attention], subject.arguments[-1]
+            queries = subject.model.attended_edges(edges, len(subject.arguments[2]))[0]  # type: ignore[operator]
+            for number, entropy in enumerate(entropy_over_edges(weights_of_edges.double(), queries).tolist(), 1):
+                entropies[Head(kind, layer, number)] = entropy
+            continue
         rows = torch.cat(weights[attention], 2)[0].double()  # (h, T, S)
         is_distribution = bool((rows >= 0).all() and ((rows.sum(2) - 1).abs() < _ROUNDING).all())
         means = torch.special.entr(rows).sum(2).mean(1).tolist()

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from dragoman.analysis.next_tokens import NextTokens, most_probable, target_tokenizer
+from dragoman.analysis.next_tokens import NextTokens, check_generates, most_probable
 from dragoman.analysis.subject import Loaded, SubjectSettings, subject_of
 from dragoman.base.errors import ConfigError
 from dragoman.inspect.figures.heat_maps import HeatMap, HeatMaps
@@ -87,21 +87,18 @@ def decoder_lens(
     of tokens per position. Raises the errors of `subject_of`, and ConfigError for a model without a decoder, and for a
     decoder whose layers do not pass on states of the same kind: a recurrent decoder, an ensemble or an n-gram model.
     """
-    tokenizer = target_tokenizer(loaded)
+    check_generates(loaded)
     subject = subject_of(loaded, text, settings)
-    decoder = getattr(subject.model, "decoder", None)
+    decoder = subject.decoding.module if subject.decoding else None
     if not isinstance(decoder, LayeredDecoder):
         raise ConfigError(
             "this decoder has no prediction after each layer, because no layer passes the state that is "
             "projected on to the next: use a Transformer, a convolutional decoder or ByteNet"
         )
     with torch.inference_mode(), recording_layers() as steps:
-        subject.model(*subject.arguments)
-        (states,) = steps
+        subject.compute()
+        states = steps[-1]  # an encoder that reads like a decoder comes first
         outputs = [ProjectedOutput(decoder.output_states(each), decoder.projection) for each in states]
         logits = [each.logits()[0] for each in outputs]
-    layers = [
-        LayerPrediction(number, tuple(most_probable(each, subject, tokenizer, count)))
-        for number, each in enumerate(logits)
-    ]
+    layers = [LayerPrediction(number, tuple(most_probable(each, subject, count))) for number, each in enumerate(logits)]
     return DecoderLens(subject.target, tuple(layers))

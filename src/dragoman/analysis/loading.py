@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
-from dragoman.analysis.subject import Loaded
+from dragoman.analysis.subject import Analysed, Loaded
 from dragoman.base.errors import ConfigError, reject_options
 from dragoman.checkpoint.folder import folder_kind
 from dragoman.exchange.ctranslate2.folder import is_exported
 from dragoman.generation.language_model import LanguageModel
 from dragoman.models.kinds import TRANSLATION_MODEL
+from dragoman.prediction.nodes import NodePredictor
 from dragoman.prediction.predictor import Predictor
 from dragoman.translation.translator import Translator
 
@@ -31,3 +32,11 @@ def load_model(folder: str | Path, device: str | None = None, *, task: str | Non
         f"{folder} is {kind.noun}, which is not a neural network over the tokens of a text: use a translation model, a "
         "language model or a model that predicts labels of texts"
     )
+
+
+def load_analysed(folder: str | Path, device: str | None = None, *, task: str | None = None) -> Analysed:
+    """Load a model as `load_model` does, or one that classifies the nodes of a graph."""
+    if not is_exported(Path(folder)) and "classify_nodes" in folder_kind(Path(folder)).verbs:
+        reject_options({"--task": task}, "with a model that predicts the labels of several tasks")
+        return NodePredictor.load(folder, device)
+    return load_model(folder, device, task=task)

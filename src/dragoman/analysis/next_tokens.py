@@ -16,6 +16,7 @@ from dragoman.analysis.subject import (
     subject_of,
     text_subject,
     translation_subject,
+    tree_subject,
     visible_engine,
 )
 from dragoman.base.errors import ConfigError, reject_options
@@ -25,8 +26,12 @@ from dragoman.decode.search import Hypothesis, SearchConfig, search
 from dragoman.generation.language_model import LanguageModel
 from dragoman.inspect.attention import END, START
 from dragoman.inspect.figures.bars import Bars
+from dragoman.models.heads.chart import ChartHeadConfig
+from dragoman.models.heads.tree_decoder import TreeDecoderHeadConfig
+from dragoman.prediction.heads.parsing import TreePrediction
+from dragoman.prediction.heads.trees import generate_trees
+from dragoman.prediction.predictor import Predictor, Text
 from dragoman.text.symbols import BOS, EOS, PAD, UNK
-from dragoman.text.tokenizer import Tokenizer
 from dragoman.translation.engine import Prefix
 from dragoman.translation.request import Decoding, Request
 from dragoman.translation.result import Translation
@@ -94,13 +99,14 @@ def next_tokens(
     """Return the most probable tokens after a prefix of the translation or of a text.
 
     text: the source; for a language model, the beginning of the text, which `prefix` follows. prefix: a text, or token
-    ids without special symbols. count: number of tokens to list. Raises the errors of `subject_of`; ConfigError for a
+    ids without special symbols; for a parser that generates trees, symbols such as `(S (NP DT`, or their ids. count:
+    number of tokens to list. Raises the errors of `subject_of`; ConfigError for a
     model without a decoder, a count below 1 and an invalid id; and DataError for a prefix that is too long.
     """
     ids, ended = _prefix_ids(loaded, text, prefix)
     if ended:
         raise ConfigError("the prefix ends with the end symbol, which no token follows: remove the end symbol")
-    found = _distributions(loaded, _subject(loaded, text, ids, settings), count)[-1]
+    found = _distributions(_subject(loaded, text, ids, settings), count)[-1]
     return replace(found, actual=None, actual_probability=None)
 
 
@@ -112,8 +118,8 @@ def next_tokens_at_each_position(
     The output is the translation (by default the model's own), or the text itself for a language model. The errors are
     those of `next_tokens`.
     """
-    target_tokenizer(loaded)
-    return tuple(_distributions(loaded, subject_of(loaded, text, settings), count))
+    check_generates(loaded)
+    return tuple(_distributions(subject_of(loaded, text, settings), count))
 
 
 def continue_prefix(
@@ -126,6 +132,9 @@ def continue_prefix(
     of ids may end with the end symbol, and the output is then the prefix. Raises the errors of `next_tokens`, and
     ConfigError for an end symbol if the model's search settings have a coverage penalty or a language model.
     """
+    if isinstance(loaded, Predictor):
+        check_generates(loaded)
+        raise ConfigError("a parser continues trees: use `continue_tree`")
     ids, ended = _prefix_ids(loaded, text, prefix)
     subject = _subject(loaded, text, ids, settings)
     if isinstance(loaded, LanguageModel):
@@ -141,16 +150,36 @@ def continue_prefix(
     return loaded.codec.decode(hypotheses[0])
 
 
-def target_tokenizer(loaded: Loaded) -> Tokenizer:
-    """Return the tokenizer of the output. Raises ConfigError for a model without a decoder."""
-    if isinstance(loaded, Translator):
-        return loaded.tokenizers.target
-    if isinstance(loaded, LanguageModel):
-        return loaded.tokenizer
-    raise ConfigError(
-        "a model that predicts labels generates no tokens one after another, so that no token follows a prefix; "
-        "`dragoman predict` shows the probabilities of its labels"
-    )
+def continue_tree(predictor: Predictor, sentence: Text, prefix: str | Sequence[int] = "") -> TreePrediction:
+    """Return the best tree whose symbols begin with a prefix, by the search of a parser that generates trees.
+
+    prefix: as in `next_tokens`. Raises the errors of `next_tokens`, and ConfigError for a prefix that no tree of the
+    sentence has.
+    """
+    ids, ended = _prefix_ids(predictor, "", prefix)
+    subject = tree_subject(predictor, sentence, ids)  # checks the sentence and the prefix
+    (encoded,) = predictor.encode([sentence])
+    with torch.inference_mode():
+        output = subject.model(*subject.arguments)
+        prediction = predictor.read_outputs(encoded, generate_trees(output, encoded.inputs, [ids]))
+    assert isinstance(prediction, TreePrediction), "the model parses"
+    if ended or (_tree_decoder(predictor).constrained and prediction.repairs):
+        raise ConfigError(f"no tree of this sentence begins with {subject.target}: change the prefix")
+    return prediction
+
+
+def check_generates(loaded: Loaded) -> None:
+    """Raise ConfigError for a model that does not generate its output token by token."""
+    if isinstance(loaded, Predictor) and isinstance(loaded.head, ChartHeadConfig):
+        raise ConfigError(
+            "a chart parser scores all spans at once instead of generating symbols one after another; "
+            "`dragoman inspect heads` shows the scores of the spans, and `dragoman inspect` the tree"
+        )
+    if isinstance(loaded, Predictor) and not isinstance(loaded.head, TreeDecoderHeadConfig):
+        raise ConfigError(
+            "a model that predicts labels generates no tokens one after another, so that no token follows a prefix; "
+            "`dragoman predict` shows the probabilities of its labels"
+        )
 
 
 def _prefix_ids(loaded: Loaded, text: str, prefix: str | Sequence[int]) -> tuple[tuple[int, ...], bool]:
@@ -158,28 +187,49 @@ def _prefix_ids(loaded: Loaded, text: str, prefix: str | Sequence[int]) -> tuple
 
     A language model reads the text before the prefix.
     """
-    tokenizer = target_tokenizer(loaded)
+    check_generates(loaded)
     if isinstance(prefix, str):
-        is_text = isinstance(loaded, LanguageModel)
-        return tuple(tokenizer.encode(text + prefix if is_text else prefix.rstrip())), False
+        return _parse_prefix(loaded, text, prefix), False
     ended = bool(prefix) and prefix[-1] == EOS
-    ids = tuple(prefix[: len(prefix) - ended])
-    if invalid := [each for each in ids if each in (PAD, BOS, EOS) or not 0 <= each < tokenizer.size]:
+    ids, size = tuple(prefix[: len(prefix) - ended]), _target_size(loaded)
+    if invalid := [each for each in ids if each in (PAD, BOS, EOS) or not 0 <= each < size]:
         raise ConfigError(
-            f"the prefix contains the id {invalid[0]}, which is not that of a token: pass ids below {tokenizer.size}, "
+            f"the prefix contains the id {invalid[0]}, which is not that of a token: pass ids below {size}, "
             f"and the end symbol, {EOS}, only at the end"
         )
-    return (*(tokenizer.encode(text) if isinstance(loaded, LanguageModel) else ()), *ids), ended
+    return (*(loaded.tokenizer.encode(text) if isinstance(loaded, LanguageModel) else ()), *ids), ended
 
 
-def _subject(loaded: Loaded, text: str, ids: tuple[int, ...], settings: SubjectSettings | None) -> Subject:
+def _tree_decoder(predictor: Predictor) -> TreeDecoderHeadConfig:
+    assert isinstance(predictor.head, TreeDecoderHeadConfig), "other models have been rejected"
+    return predictor.head
+
+
+def _parse_prefix(loaded: Loaded, text: str, prefix: str) -> tuple[int, ...]:
+    if isinstance(loaded, Predictor):
+        return tuple(_tree_decoder(loaded).symbols.parse(prefix))
+    if isinstance(loaded, LanguageModel):
+        return tuple(loaded.tokenizer.encode(text + prefix))
+    return tuple(loaded.tokenizers.target.encode(prefix.rstrip()))
+
+
+def _target_size(loaded: Loaded) -> int:
+    if isinstance(loaded, Predictor):
+        return _tree_decoder(loaded).symbols.size
+    return loaded.tokenizer.size if isinstance(loaded, LanguageModel) else loaded.tokenizers.target.size
+
+
+def _subject(loaded: Loaded, text: Text, ids: tuple[int, ...], settings: SubjectSettings | None) -> Subject:
     """Return the subject whose target is a prefix."""
     if settings is not None and settings.target is not None:
         raise ConfigError("a prefix takes the place of the target: leave out either")
-    if isinstance(loaded, LanguageModel):
+    if not isinstance(loaded, Translator):
         reject_options({"--to": settings and settings.to, "--tags": settings and settings.tags}, "for translation")
+    if isinstance(loaded, Predictor):
+        return tree_subject(loaded, text, ids)
+    if isinstance(loaded, LanguageModel):
         return text_subject(loaded, ids)
-    assert isinstance(loaded, Translator), "other models have been rejected"
+    assert isinstance(text, str), "a translator reads one text"
     return translation_subject(loaded, text, ids, _request(loaded, settings))
 
 
@@ -188,18 +238,21 @@ def _request(translator: Translator, settings: SubjectSettings | None) -> Reques
     return translator.request(to=settings.to, tags=settings.tags)
 
 
-def _distributions(loaded: Loaded, subject: Subject, count: int) -> list[NextTokens]:
+def _distributions(subject: Subject, count: int) -> list[NextTokens]:
     """Return the most probable tokens after each prefix of the target, the empty one first."""
+    assert subject.decoding is not None, "the model has a decoder"
     with torch.inference_mode():
-        logits = subject.model(*subject.arguments).logits()[0]  # (T + 1, V)
-    return most_probable(logits, subject, target_tokenizer(loaded), count)
+        logits = subject.decoding.logits(subject.model(*subject.arguments))  # (T + 1, V)
+    return most_probable(logits, subject, count)
 
 
-def most_probable(logits: Tensor, subject: Subject, tokenizer: Tokenizer, count: int) -> list[NextTokens]:
+def most_probable(logits: Tensor, subject: Subject, count: int) -> list[NextTokens]:
     """Return the most probable tokens for logits (T + 1, V) at all positions of the target of a subject.
 
     Raises ConfigError for a count below 1.
     """
+    assert subject.decoding is not None, "the model has a decoder"
+    pieces = subject.decoding.pieces
     if count < 1:
         raise ConfigError(f"the number of tokens to list must be at least 1, not {count}")
     probabilities = logits.double().softmax(-1)
@@ -210,7 +263,7 @@ def most_probable(logits: Tensor, subject: Subject, tokenizer: Tokenizer, count:
         NextTokens(
             subject.terms[:position],
             tuple(listed),
-            tuple(END if each == EOS else tokenizer.pieces((each,))[0] for each in listed),
+            tuple(END if each == EOS else pieces((each,))[0] for each in listed),
             best[position].cpu().numpy(),
             rests[position],
             entropies[position],

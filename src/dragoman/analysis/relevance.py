@@ -6,12 +6,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dragoman.analysis.next_tokens import check_generates
 from dragoman.analysis.subject import Loaded, SubjectSettings, subject_of
 from dragoman.base.errors import ConfigError
 from dragoman.inspect.attention import END, START
 from dragoman.inspect.figures.heat_maps import HeatMap, HeatMaps
 from dragoman.inspect.relevance import gradients_times_inputs
 from dragoman.models.ensemble import Ensemble
+from dragoman.models.heads.trees import TreeHead
 from dragoman.prediction.predictor import Predictor
 from dragoman.translation.translator import Translator
 
@@ -69,8 +71,9 @@ def token_relevance(loaded: Loaded, text: str, settings: SubjectSettings | None 
     The time is that of one backward pass per predicted token. Raises the errors of `subject_of`, and ConfigError for a
     model without a decoder.
     """
-    if isinstance(loaded, Predictor):
+    if isinstance(loaded, Predictor) and not isinstance(loaded.head, TreeHead):
         raise ConfigError("the relevance of words for a label is part of its inspection: use `dragoman inspect`")
+    check_generates(loaded)
     subject = subject_of(loaded, text, settings)
     if isinstance(subject.model, Ensemble):
         raise ConfigError("the models of an ensemble have vectors of their own for each token: analyse one of them")
@@ -80,4 +83,6 @@ def token_relevance(loaded: Loaded, text: str, settings: SubjectSettings | None 
     of_source = np.zeros((len(subject.terms), 0))
     if isinstance(loaded, Translator):
         source, of_source = (*loaded.tokenizers.source.pieces(subject.source_ids), END), calls[0][:, 0]
+    elif isinstance(loaded, Predictor):
+        source, of_source = tuple(loaded.tokenizer.pieces(subject.source_ids)), calls[0][:, 0]
     return TokenRelevance(subject.terms, read, source, calls[-1][:, 0], of_source)

@@ -3,7 +3,9 @@
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from itertools import accumulate
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -12,16 +14,22 @@ from torch import Tensor, nn
 
 from dragoman.base.errors import ConfigError, DataError, LineError, reject_options
 from dragoman.data.batches.batch import pad
+from dragoman.data.graphs import Graph
 from dragoman.decode.search import Hypothesis
 from dragoman.generation.language_model import LanguageModel
 from dragoman.inspect.attention import END
 from dragoman.inspect.inspection import check_not_blank, check_token_count
+from dragoman.models.heads.chart import ChartHead, ChartOutput
+from dragoman.models.heads.tree_decoder import TreeDecoderHead, TreeDecoderOutput, teacher_inputs
+from dragoman.models.heads.trees import TreeHead
 from dragoman.models.interface import Output
 from dragoman.prediction.engine import EncoderEngine
+from dragoman.prediction.heads.parsing import TreePrediction, span_labels
 from dragoman.prediction.input_words import texts_of
 from dragoman.prediction.inspection import explained_output
+from dragoman.prediction.nodes import NodePredictor
 from dragoman.prediction.predictor import Predictor, Text
-from dragoman.text.symbols import BOS, EOS
+from dragoman.text.symbols import BOS, EOS, PAD
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.translation.engines.preferred import PreferredEngine
 from dragoman.translation.engines.torch import TorchEngine
@@ -30,7 +38,10 @@ from dragoman.translation.result import Translation
 from dragoman.translation.translator import Translator
 
 Loaded = Translator | LanguageModel | Predictor
-"""A model that was loaded from a folder."""
+"""A model of texts that was loaded from a folder."""
+
+Analysed = Loaded | NodePredictor
+"""A model whose output can be analysed: of texts, or of the nodes of a graph."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +49,8 @@ class SubjectSettings:
     """The choices that complete a text. All are optional.
 
     target: the translation to analyse, or its token ids without special symbols; None for the model's own. to, tags: as
-    in `Translator.request`. word, mask: as in `Predictor.inspect`.
+    in `Translator.request`. word, mask: as in `Predictor.inspect`. graph: the graph that contains a node; None for that
+    of the model's training.
     """
 
     target: str | tuple[int, ...] | None = None
@@ -46,6 +58,17 @@ class SubjectSettings:
     tags: tuple[str, ...] = ()
     word: int | None = None
     mask: int | None = None
+    graph: Graph | None = None
+
+
+class Decoding(NamedTuple):
+    """The decoder of a subject. module: the decoder. logits: returns the logits (T + 1, V) at all positions of the
+    target from what the model returns. pieces: returns the names of token ids.
+    """
+
+    module: Any
+    logits: Callable[[Any], Tensor]
+    pieces: Callable[[Sequence[int]], Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -56,7 +79,8 @@ class Subject:
     such as "log-probability of the translation". terms: the labels of the N terms whose sum is the output: the
     predicted tokens and the end symbol, or a single label. select: returns the terms (N,) of what the model returns,
     differentiable. source, target: the text, and the text or label that is predicted; source is None for a language
-    model. source_ids, target_ids: the tokens of a model with a decoder, without special symbols except tags.
+    model. source_ids, target_ids: the tokens of a model with a decoder, without special symbols except tags. decoding:
+    its decoder; None for a model without one.
     """
 
     model: nn.Module
@@ -68,18 +92,25 @@ class Subject:
     target: str
     source_ids: Sequence[Any] = ()
     target_ids: tuple[int, ...] = ()
+    decoding: Decoding | None = None
+
+    def compute(self) -> Tensor:
+        """Return the terms (N,) of the output, differentiable."""
+        return self.select(self.model(*self.arguments))
 
     def values(self) -> NDArray[np.float64]:
         """Return the terms (N,) of the output."""
         with torch.inference_mode():
-            return self.select(self.model(*self.arguments)).double().cpu().numpy()
+            return self.compute().double().cpu().numpy()
 
 
-def subject_of(loaded: Loaded, text: Text, settings: SubjectSettings | None = None) -> Subject:
+def subject_of(loaded: Analysed, text: Text, settings: SubjectSettings | None = None) -> Subject:
     """Return the output of a model for a text.
 
     It is the log-probability of the translation of a text, of the text itself for a language model, and of the
-    predicted label for a model with a head, or the number that such a model predicts.
+    predicted label for a model with a head, or the number that such a model predicts. For a parser, it is the
+    log-probability of the predicted tree if a decoder generates it, and otherwise its score in the chart. For a model
+    that classifies nodes, the text is the id of a node.
 
     Raises ConfigError for a setting that the model does not have, and for a model or an engine whose computation is not
     visible; DataError for a text that is blank or too long, and the errors of `Predictor.inspect`.
@@ -90,6 +121,9 @@ def subject_of(loaded: Loaded, text: Text, settings: SubjectSettings | None = No
     if isinstance(loaded, Predictor):
         reject_options(given, "with a translation model")
         return _label_subject(loaded, text, settings)
+    if isinstance(loaded, NodePredictor):
+        reject_options({**given, **labelled}, "with a model of texts")
+        return _node_subject(loaded, str(text), settings.graph)
     reject_options(labelled, "with a model that predicts labels")
     if not isinstance(text, str):
         raise ConfigError("this model reads one text, not a pair of texts: pass a string")
@@ -122,7 +156,7 @@ def visible_engine(translator: Translator) -> TorchEngine:
     return engine
 
 
-def visible_model(loaded: Loaded) -> Any:
+def visible_model(loaded: Analysed) -> Any:
     """Return the module whose computation is visible. Raises ConfigError as `visible_engine` does."""
     return visible_engine(loaded).model if isinstance(loaded, Translator) else loaded.model
 
@@ -211,16 +245,25 @@ def _target_subject(
     read = torch.tensor([[BOS, *ids]], device=device)
     labels = torch.tensor([*ids, EOS], device=device)
 
-    def select(outputs: Output) -> Tensor:
-        log_probabilities = outputs.logits()[0].log_softmax(-1)  # (T + 1, V)
-        return log_probabilities.gather(1, labels.unsqueeze(1)).squeeze(1)
+    def logits(outputs: Output) -> Tensor:
+        return outputs.logits()[0]
 
     terms = (*tokenizer.pieces(ids), END)
-    return Subject(model, (*inputs, read), output, terms, select, source, target, source_ids, ids)
+    decoding = Decoding(getattr(model, "decoder", None), logits, tokenizer.pieces)
+    select = partial(_log_probabilities, logits, labels)
+    return Subject(model, (*inputs, read), output, terms, select, source, target, source_ids, ids, decoding)
+
+
+def _log_probabilities(logits: Callable[[Any], Tensor], labels: Tensor, outputs: Any) -> Tensor:
+    """Return the log-probabilities (N,) of labels (N,) at all positions. logits: as in `Decoding`."""
+    return logits(outputs).log_softmax(-1).gather(1, labels.unsqueeze(1)).squeeze(1)
 
 
 def _label_subject(predictor: Predictor, text: Text, settings: SubjectSettings) -> Subject:
     predictor = visible_predictor(predictor)
+    if isinstance(predictor.head, TreeHead):
+        reject_options({"--word": settings.word, "--mask": settings.mask}, "with a model of tags or masks")
+        return tree_subject(predictor, text)
     encoded = predictor.encode([text])
     (prediction,) = predictor.predict_encoded(encoded)
     output = explained_output(
@@ -245,3 +288,92 @@ def _label_subject(predictor: Predictor, text: Text, settings: SubjectSettings) 
         " / ".join(texts_of(encoded[0].example)),
         output.label,
     )
+
+
+def tree_subject(predictor: Predictor, text: Text, symbols: Sequence[int] | None = None) -> Subject:
+    """Return the log-probability of a tree by a parser that generates it, or the score of a tree in a chart.
+
+    symbols: the ids of the first symbols of the generated tree; None for the predicted tree. Raises DataError for a
+    sentence that is blank or too long, for symbols with more words than the sentence, and for a tree without
+    constituents.
+    """
+    predictor = visible_predictor(predictor)
+    (encoded,) = predictor.encode([text])
+    words = " ".join(encoded.example.words)
+    check_not_blank(words, "sentence")
+    (row,) = encoded.inputs
+    check_token_count(len(row.ids))
+    tokens = torch.tensor([row.ids], device=predictor.device)
+    arguments = (tokens, torch.ones_like(tokens, dtype=torch.bool))
+    head, ends = predictor.model.head, [*row.places, len(row.ids) - 1]
+    prediction = predictor.predict_encoded([encoded])[0] if symbols is None else None
+    assert prediction is None or isinstance(prediction, TreePrediction), "the model parses"
+    if isinstance(head, ChartHead):
+        assert prediction is not None, "a chart has no symbols"
+        return _chart_subject(predictor, arguments, ends, prediction, words)
+    assert isinstance(head, TreeDecoderHead), "other parsers have a chart"
+    names = head.symbols
+    ids = tuple(names.encode(prediction.tree) if prediction is not None else symbols or ())
+    count = list(accumulate((names.first_word <= each < names.first_opening for each in ids), initial=0))
+    if count[-1] >= len(ends):
+        raise DataError(f"the prefix has {count[-1]} words, but the sentence has {len(ends) - 1}: shorten the prefix")
+    check_token_count(len(ids))
+    labels = torch.tensor([*ids, EOS], device=predictor.device)
+    places = torch.tensor([[ends[number] for number in count]], device=predictor.device)
+
+    def logits(output: TreeDecoderOutput) -> Tensor:
+        return output.logits(teacher_inputs(labels.unsqueeze(0), BOS, PAD), places)[0]
+
+    target = " ".join(names.decode(ids)) if prediction is None else str(prediction.tree.rooted())
+    return Subject(
+        predictor.model,
+        arguments,
+        "log-probability of the tree",
+        (*names.decode(ids), END),
+        partial(_log_probabilities, logits, labels),
+        words,
+        target,
+        row.ids,
+        ids,
+        Decoding(head.decoder, logits, names.decode),
+    )
+
+
+def _chart_subject(
+    predictor: Predictor, arguments: tuple[Tensor, ...], ends: list[int], prediction: TreePrediction, words: str
+) -> Subject:
+    """Return the score of the predicted tree: the sum of the scores of the labels of its spans.
+
+    ends: the positions in the input of the words and of the end.
+    """
+    spans, device = span_labels(prediction.tree), predictor.device
+    if not spans:
+        raise DataError("the predicted tree has no constituents, so that it has no score: choose another sentence")
+    assert isinstance(predictor.head, TreeHead), "the model parses"
+    known = predictor.head.known_labels
+    labels = torch.tensor([[known.index(each.label)] for each in spans], device=device)
+    bounds = torch.tensor([[each.start, each.end] for each in spans], device=device)
+
+    def select(output: ChartOutput) -> Tensor:
+        fenceposts = output.fenceposts(0, torch.tensor(ends, device=device))
+        return output.spans(fenceposts, bounds[:, 0], bounds[:, 1]).gather(1, labels).squeeze(1)
+
+    texts = words.split()
+    terms = tuple(f"{each.label}: {' '.join(texts[each.start : each.end])}" for each in spans)
+    target = str(prediction.tree.rooted())
+    return Subject(predictor.model, arguments, "score of the tree", terms, select, words, target)
+
+
+def _node_subject(predictor: NodePredictor, node: str, graph: Graph | None) -> Subject:
+    """Return the log-probability of the predicted class of a node. Raises the errors of `NodePredictor.graph`."""
+    graph = predictor.graph() if graph is None else graph
+    number, arguments = graph.number(node), predictor.batch(graph).model_inputs
+    with torch.inference_mode():
+        label = int(predictor.model(*arguments)[number].argmax())
+
+    def select(logits: Tensor) -> Tensor:
+        return logits[number].log_softmax(-1)[label].reshape(1)
+
+    name = predictor.labels[label]
+    described = f"log-probability of {name!r} for node {node}"
+    return Subject(predictor.model, arguments, described, (name,), select, node, name)

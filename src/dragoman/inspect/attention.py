@@ -23,8 +23,11 @@ KINDS = ("encoder.self_attention", "decoder.self_attention", "decoder.cross_atte
 
 
 def kind_of_attention(name: str) -> str:
-    """Return the kind of the attention layer at a module path, such as `decoder.cross_attention`."""
-    parts = name.split(".")
+    """Return the kind of the attention layer at a module path, such as `decoder.cross_attention`.
+
+    The decoder of a head, which generates trees, counts as a decoder.
+    """
+    parts = name.removeprefix("head.").split(".")
     return f"{parts[0]}.{parts[-1]}"
 
 

@@ -144,8 +144,6 @@ def explained_output(
 ) -> LabelOutput | FilledMask:
     """Return the output of the model that a prediction follows from. Arguments and errors: see `inspect_prediction`."""
     _check_choices(prediction, word, mask)
-    if isinstance(prediction, TreePrediction):
-        raise ModelError("the trees of a parser do not follow from one output: use a model that predicts labels")
     for text in texts_of(example):
         check_not_blank(text, "text")
     if isinstance(prediction, FillPrediction):

@@ -107,7 +107,7 @@ class NodePredictor:
         node: the id of the node. Raises DataError for an unknown id.
         """
         number = graph.number(node)
-        batch = self._batch(graph)
+        batch = self.batch(graph)
         with torch.inference_mode(), recording() as recorded:
             logits = self.model(*batch.model_inputs)
         predictions = [self.labels[each] for each in logits.argmax(1).tolist()]
@@ -128,10 +128,11 @@ class NodePredictor:
 
     @torch.inference_mode()
     def _logits(self, graph: Graph) -> NDArray[np.float32]:
-        logits: NDArray[np.float32] = self.model(*self._batch(graph).model_inputs).float().cpu().numpy()
+        logits: NDArray[np.float32] = self.model(*self.batch(graph).model_inputs).float().cpu().numpy()
         return logits
 
-    def _batch(self, graph: Graph) -> GraphBatch:
+    def batch(self, graph: Graph) -> GraphBatch:
+        """Return the inputs of the model for a graph. Raises DataError for a graph with other features."""
         features = self.config.features or 0
         if graph.features > features:
             raise DataError(

@@ -213,9 +213,12 @@ class Predictor:
         with smaller_batch_advice():
             flat = [each for one in encoded for each in one.inputs]
             outputs = iter(compute_outputs(self.engine.model, flat, self.device, batch_tokens))
-        reader = self._head_reader()
-        predictions = [reader.predict(one.example, one.inputs, [next(outputs) for _ in one.inputs]) for one in encoded]
-        return [self._restore_text(one.text, each) for one, each in zip(encoded, predictions, strict=True)]
+        return [self.read_outputs(one, [next(outputs) for _ in one.inputs]) for one in encoded]
+
+    def read_outputs(self, encoded: EncodedText, outputs: Sequence[Any]) -> Prediction:
+        """Return the prediction for a text. outputs: those of `compute_outputs` for each of its inputs."""
+        prediction = self._head_reader().predict(encoded.example, encoded.inputs, outputs)
+        return self._restore_text(encoded.text, prediction)
 
     def score(self, texts: Sequence[str], *, batch_tokens: int = TOKENS) -> list[TextScore]:
         """Return the pseudo-log-likelihood of each text, in order. Only masked language models can score texts.

@@ -1,6 +1,10 @@
 """`dragoman inspect heads`: the importance of attention heads, and the output without some of them."""
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from dragoman.cli.groups import grouped
 from dragoman.cli.inspection.options import AnalysedText, Json, LabelOptions, ModelOptions, Off, Target
@@ -19,20 +23,31 @@ def heads(
     options: ModelOptions,
     off: Off = None,
     target: Target = None,
+    nodes: Annotated[
+        Path | None,
+        typer.Option("--nodes", help="Nodes of a graph, of which TEXT is one (default: the graph of the training)."),
+    ] = None,
+    edges: Annotated[Path | None, typer.Option("--edges", help="Edges of the graph of --nodes.")] = None,
     as_json: Json = False,
 ) -> None:
     """List the importance of each attention head, or switch heads off and show the effect.
 
-    The importance of a head is the gradient of the loss for its factor, and the drop of the log-probability of the
-    output without the head.
+    TEXT is the id of a node for a model that classifies the nodes of a graph. The importance of a head is the gradient
+    of the loss for its factor, and the drop of the log-probability of the output without the head.
     """
     import json
 
     from dragoman.analysis.ablation import ablate_heads
     from dragoman.analysis.importance import head_importance
+    from dragoman.base.errors import reject_options
+    from dragoman.prediction.nodes import NodePredictor
 
-    loaded = options.load(model, labels)
+    loaded = options.load_any(model, labels)
     settings = options.settings(target, labels)
+    if isinstance(loaded, NodePredictor):
+        settings = replace(settings, graph=loaded.graph(nodes, edges))
+    else:
+        reject_options({"--nodes": nodes, "--edges": edges}, "with a model that classifies nodes")
     if off:
         ablation = ablate_heads(loaded, labels.text(text), off, settings)
         print(json.dumps(ablation.as_json(), ensure_ascii=False) if as_json else _effect(ablation))

@@ -18,7 +18,12 @@ def next_tokens(
     text: AnalysedText,
     options: ModelOptions,
     prefix: Annotated[
-        str, typer.Option("--prefix", help="Beginning of the translation, or text that follows TEXT (default: none).")
+        str,
+        typer.Option(
+            "--prefix",
+            help="Beginning of the translation, text that follows TEXT, or the first symbols of a tree, such as "
+            "'(S (NP' (default: none).",
+        ),
     ] = "",
     count: Annotated[int, typer.Option("--count", min=1, help="Number of tokens to list.")] = 10,
     off: Off = None,
@@ -32,19 +37,25 @@ def next_tokens(
     import json
 
     from dragoman.analysis.heads import heads_off
-    from dragoman.analysis.next_tokens import continue_prefix, next_tokens
+    from dragoman.analysis.next_tokens import continue_prefix, continue_tree, next_tokens
     from dragoman.analysis.subject import visible_model
+    from dragoman.prediction.predictor import Predictor
 
     loaded, settings = options.load(model, out=out), options.settings()
     with heads_off(visible_model(loaded), off or ()):
         found = next_tokens(loaded, text, prefix, settings, count)
-        output = continue_prefix(loaded, text, prefix, settings)
+        if isinstance(loaded, Predictor):
+            tree = continue_tree(loaded, text, prefix)
+            best, log_probability, score = str(tree.tree.rooted()), tree.score, tree.score
+        else:
+            output = continue_prefix(loaded, text, prefix, settings)
+            best, log_probability, score = output.text, output.log_probability, output.score
     if as_json:
-        result = {"text": output.text, "log_probability": output.log_probability, "score": output.score}
+        result = {"text": best, "log_probability": log_probability, "score": score}
         print(json.dumps({**found.as_json(), "output": result}, ensure_ascii=False))
     else:
         print(_table(found))
-        print(f"{output.text}  (log-probability {output.log_probability:.4f})")
+        print(f"{best}  (log-probability {log_probability:.4f})")
     write_figures(out, {"next": found.figure()})
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dragoman.analysis.subject import Loaded, SubjectSettings
+    from dragoman.analysis.subject import Analysed, Loaded, SubjectSettings
     from dragoman.inspect.figures.figure import Figure
     from dragoman.prediction.predictor import Text
 
@@ -65,6 +65,14 @@ class LabelOptions:
         """Return the text, or the pair of texts."""
         return text if self.pair is None else (text, self.pair)
 
+    def check_pair(self, loaded: "Analysed") -> None:
+        """Raise ConfigError for a pair with a model that reads no pairs."""
+        from dragoman.base.errors import reject_options
+        from dragoman.prediction.predictor import Predictor
+
+        if not isinstance(loaded, Predictor):
+            reject_options({"--pair": self.pair}, "with a model that predicts labels")
+
 
 @dataclass(frozen=True)
 class ModelOptions:
@@ -82,7 +90,6 @@ class ModelOptions:
         Raises ConfigError if `out` exists and is not empty, and the errors of `load_model`.
         """
         from dragoman.analysis.loading import load_model
-        from dragoman.base.errors import reject_options
         from dragoman.base.files import check_new_folder
         from dragoman.base.machine.device import use_threads
 
@@ -90,8 +97,18 @@ class ModelOptions:
             check_new_folder(out)
         use_threads(self.threads)
         loaded = load_model(folder, self.device, task=None if labels is None else labels.task)
-        if labels is not None and not hasattr(loaded, "predict"):
-            reject_options({"--pair": labels.pair}, "with a model that predicts labels")
+        if labels is not None:
+            labels.check_pair(loaded)
+        return loaded
+
+    def load_any(self, folder: Path, labels: LabelOptions) -> "Analysed":
+        """Load a model as `load` does, or one that classifies the nodes of a graph."""
+        from dragoman.analysis.loading import load_analysed
+        from dragoman.base.machine.device import use_threads
+
+        use_threads(self.threads)
+        loaded = load_analysed(folder, self.device, task=labels.task)
+        labels.check_pair(loaded)
         return loaded
 
     def settings(self, target: str | None = None, labels: LabelOptions | None = None) -> "SubjectSettings":

@@ -107,6 +107,12 @@ def _as_blocks(nodes: Tensor, numbers: Tensor) -> Tensor:
     return nodes.index_select(0, numbers).transpose(0, 1)[None, :, :, None]
 
 
+def entropy_over_edges(weights: Tensor, queries: Tensor) -> Tensor:
+    """Return the mean entropy (h,) of the weights (E, h) over the query nodes (E,) int64 with edges, in nats."""
+    nodes = int((torch.bincount(queries) > 0).sum())
+    return torch.special.entr(weights).sum(0) / nodes
+
+
 def softmax_over_edges(scores: Tensor, queries: Tensor, nodes: int) -> Tensor:
     """Return the softmax of scores (E, h) over the edges of each query node (E,) int64, in at least float32."""
     logits = scores.to(torch.promote_types(scores.dtype, torch.float32))

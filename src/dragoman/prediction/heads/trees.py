@@ -28,13 +28,19 @@ _SPANS = 1 << 14
 """Number of spans that are scored at once."""
 
 
-def generate_trees(output: TreeDecoderOutput, inputs: Sequence[ModelInput]) -> list[tuple[tuple[int, ...], float]]:
-    """Return the ids of the best tree of each sentence, without EOS, and their log-probability."""
+def generate_trees(
+    output: TreeDecoderOutput, inputs: Sequence[ModelInput], prefixes: Sequence[Sequence[int]] | None = None
+) -> list[tuple[tuple[int, ...], float]]:
+    """Return the ids of the best tree of each sentence, without EOS, and their log-probability.
+
+    prefixes: the ids with which each tree begins; None for no prefixes.
+    """
     found: list[tuple[tuple[int, ...], float]] = []
     for start in range(0, len(inputs), _SENTENCES):
         rows = slice(start, start + _SENTENCES)
         memory = Memory(output.memory.states[rows], output.memory.mask[rows], _part(output.memory.final, rows))
-        found += _search(TreeDecoderOutput(memory, output.head), inputs[rows])
+        begun = None if prefixes is None else prefixes[rows]
+        found += _search(TreeDecoderOutput(memory, output.head), inputs[rows], begun)
     return found
 
 
@@ -42,7 +48,9 @@ def _part(values: Tensor | None, rows: slice) -> Tensor | None:
     return None if values is None else values[rows]
 
 
-def _search(output: TreeDecoderOutput, inputs: Sequence[ModelInput]) -> list[tuple[tuple[int, ...], float]]:
+def _search(
+    output: TreeDecoderOutput, inputs: Sequence[ModelInput], prefixes: Sequence[Sequence[int]] | None
+) -> list[tuple[tuple[int, ...], float]]:
     config, symbols = output.head.config, output.head.symbols
     device = output.memory.states.device
     lengths = [len(each.places) for each in inputs]
@@ -56,7 +64,7 @@ def _search(output: TreeDecoderOutput, inputs: Sequence[ModelInput]) -> list[tup
         places[row, : len(each.places)] = each.places
         places[row, len(each.places) :] = len(each.ids) - 1
     decoder = output.aligned(torch.from_numpy(places).to(device))
-    prompts = Prompts.of(decoder, output.memory, configs)
+    prompts = Prompts.of(decoder, output.memory, configs, prefixes)
     rules: list[Rule] = []
     if config.constrained:
         allowed = np.ones((len(inputs), max(lengths), len(symbols.words)), np.bool_)

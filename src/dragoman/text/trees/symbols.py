@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property
 
+from dragoman.base.errors import ConfigError
 from dragoman.text.symbols import SPECIAL_SYMBOLS, UNK
 from dragoman.text.trees.linearization import ANY_WORD, closing, linearise, opening
 from dragoman.text.trees.tree import Tree
@@ -55,6 +57,18 @@ class TreeSymbols:
     def encode(self, tree: Tree) -> list[int]:
         """Return the ids of a tree, without special symbols; UNK for unknown labels and tags."""
         return [self._ids.get(name, UNK) for name in linearise(tree, self.tags is not None)]
+
+    def parse(self, text: str) -> list[int]:
+        """Return the ids of symbols that are separated by blanks, such as `(S (NP DT`.
+
+        Raises ConfigError for an unknown symbol.
+        """
+        symbols = text.split()
+        for symbol in symbols:
+            if symbol not in self._ids:
+                close = get_close_matches(symbol, self._ids, 1, 0)
+                raise ConfigError(f"this parser has no symbol {symbol!r}: did you mean {close[0]}?")
+        return [self._ids[symbol] for symbol in symbols]
 
     def decode(self, ids: Sequence[int]) -> list[str]:
         """Return the symbols of ids."""
