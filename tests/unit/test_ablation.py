@@ -182,7 +182,9 @@ def test_weights_that_are_not_a_distribution_have_no_entropy() -> None:
 
 @pytest.mark.parametrize("family", ["recurrent without attention", "bytenet"])
 def test_a_model_without_attention_has_no_heads(family: str) -> None:
-    with pytest.raises(ConfigError, match="this model has no attention heads. encoder.self_attention: the encoder, a"):
+    with pytest.raises(
+        ConfigError, match="this model has no attention heads. encoder.self_attention: the encoder does not"
+    ):
         ablate_heads(translator(family), SOURCE, ["decoder.cross_attention:1:1"])
 
 
@@ -193,7 +195,7 @@ def test_a_hierarchical_encoder_has_only_the_heads_that_pool() -> None:
 
 def test_a_predictor_without_attention_has_no_heads() -> None:
     with pytest.raises(
-        ConfigError, match=r"^this model has no attention heads. encoder.self_attention: the encoder, a Rec"
+        ConfigError, match=r"^this model has no attention heads. encoder.self_attention: the encoder does not have"
     ):
         head_importance(predictor("recurrent"), [SOURCE])
 

@@ -64,8 +64,8 @@ FROZEN = {
     "describe": "model --vocabulary --pairs --length --depth --draw --json",
     "inspect attention": "model text --from --with --mask --nodes --edges --picture --grid --task --out -o --target "
     "--pair --word --to --tags --device --threads --quiet -q",
-    "inspect heads": "model text --off --target --nodes --edges --json --pair --word --mask --task --to --tags --device "
-    "--threads --quiet -q",
+    "inspect heads": "model text --off --target --nodes --edges --json --pair --word --mask --task --to --tags "
+    "--device --threads --quiet -q",
     "inspect alignment": "model text --target --gold --aligner --out -o --json --to --tags --device --threads "
     "--quiet -q",
     "inspect checkpoints": "run text --target --head --out -o --json --pair --word --mask --task --to --tags --device "

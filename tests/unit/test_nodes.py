@@ -248,13 +248,14 @@ def test_the_loss_has_the_l2_penalty_of_all_parameters(tmp_path: Path) -> None:
 
 
 def test_the_heads_of_a_node_are_listed_and_switched_off(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["inspect", "heads", str(trained), "n3"]) == 0
+    model = str(trained / "run" / "seed-1")
+    assert main(["inspect", "heads", model, "n3"]) == 0
     names = [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]]
     assert sorted(names) == ["graph.attention:1:1", "graph.attention:1:2", "graph.attention:2:1"]
-    assert main(["inspect", "heads", str(trained), "n3", "--off", "graph.attention:1:2", "--json"]) == 0
+    assert main(["inspect", "heads", model, "n3", "--off", "graph.attention:1:2", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert printed["output"].endswith("for node n3") and printed["heads_off"] == ["graph.attention:1:2"]
-    assert main(["inspect", "heads", str(trained), "n3", "--target", "A"]) == 2
+    assert main(["inspect", "heads", model, "n3", "--target", "A"]) == 2
     assert "--target can only be used with a model of texts" in capsys.readouterr().err
-    assert main(["inspect", "next", str(trained), "n3"]) == 2
+    assert main(["inspect", "next", model, "n3"]) == 2
     assert "use a translation model" in capsys.readouterr().err
