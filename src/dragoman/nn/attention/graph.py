@@ -109,8 +109,8 @@ def _as_blocks(nodes: Tensor, numbers: Tensor) -> Tensor:
 
 def entropy_over_edges(weights: Tensor, queries: Tensor) -> Tensor:
     """Return the mean entropy (h,) of the weights (E, h) over the query nodes (E,) int64 with edges, in nats."""
-    nodes = int((torch.bincount(queries) > 0).sum())
-    return torch.special.entr(weights).sum(0) / nodes
+    sums: Tensor = torch.special.entr(weights).sum(0)
+    return sums / int((torch.bincount(queries) > 0).sum())
 
 
 def softmax_over_edges(scores: Tensor, queries: Tensor, nodes: int) -> Tensor:
