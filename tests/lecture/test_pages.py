@@ -16,7 +16,7 @@ from matplotlib.image import imread
 import dragoman
 from dragoman.lecture.models import recipe
 
-SLOW: tuple[str, ...] = ("bottleneck.md",)
+SLOW: tuple[str, ...] = ("bottleneck.md", "do-you-want-a-transformer.md")
 """Pages that only `make test-all` runs."""
 
 EXACT, TRAINED = 0.01, 0.1
