@@ -14,6 +14,8 @@ from made_once import made_once
 from matplotlib.image import imread
 
 import dragoman
+from dragoman.analysis.view_state import parse_view_state
+from dragoman.analysis.workspace import Workspace
 from dragoman.lecture.models import recipe
 
 SLOW: tuple[str, ...] = ("bottleneck.md", "do-you-want-a-transformer.md")
@@ -69,6 +71,17 @@ def test_the_page_runs_and_redraws_its_pictures(name: str, prepare: Prepare) -> 
 @pytest.mark.parametrize("name", PAGES)
 def test_the_page_has_what_every_page_must_have(name: str) -> None:
     assert list(faults(Page.read(name))) == []
+
+
+def test_every_address_shows_what_its_page_says(prepare: Prepare) -> None:
+    """Those of the shared Transformer, and those that need no model."""
+    folder = prepare(Page("page.md", 'recipe("transformer")'))
+    workspace = Workspace([folder / "runs" / "lecture" / "transformer"], "cpu")
+    states = [parse_view_state(address) for name in PAGES for address in Page.read(name).addresses]
+    opened = [state for state in states if getattr(state, "model", "") == ""]
+    assert {state.view for state in opened} >= {"translate", "attention", "what-if", "training", "positions"}
+    for state in opened:
+        assert state.content(workspace).figures, state.fragment
 
 
 def test_every_page_is_in_the_table_of_contents_and_every_picture_on_a_page() -> None:

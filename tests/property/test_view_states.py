@@ -13,6 +13,8 @@ from dragoman.base.errors import ConfigError
 
 def values(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
     """Values of a setting, from its JSON schema."""
+    if "anyOf" in schema:  # a setting that may be empty
+        return values(schema["anyOf"][0])
     if "enum" in schema:
         return st.sampled_from(schema["enum"])
     if schema.get("type") == "integer":

@@ -85,7 +85,7 @@ def test_a_saved_figure_is_the_one_that_the_command_writes(
 ) -> None:
     state = f"view=attention&{SENTENCE}&layer=1&head=2"
     assert main(["inspect", str(folders[0]), "--from", f"{client.base_url}#{state}", "-o", str(tmp_path / "out")]) == 0
-    names = {"heads", "head"}
+    names = {"heads", "head", "lines"}
     files = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
     assert set(files) == {f"{name}.{suffix}" for name in names for suffix in ("svg", "png", "json", "csv")} | {
         "facts.json"

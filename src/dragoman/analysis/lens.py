@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from dragoman.analysis.next_tokens import NextTokens, check_generates, most_probable
-from dragoman.analysis.subject import Loaded, SubjectSettings, subject_of
+from dragoman.analysis.subject import Loaded, Subject, SubjectSettings, subject_of
 from dragoman.base.errors import ConfigError
 from dragoman.inspect.figures.heat_maps import HeatMap, HeatMaps
 from dragoman.inspect.figures.lens import LayerLens, layer_lens
@@ -88,7 +88,14 @@ def decoder_lens(
     decoder whose layers do not pass on states of the same kind: a recurrent decoder, an ensemble or an n-gram model.
     """
     check_generates(loaded)
-    subject = subject_of(loaded, text, settings)
+    return subject_lens(subject_of(loaded, text, settings), count)
+
+
+def subject_lens(subject: Subject, count: int = DEFAULT_COUNT) -> DecoderLens:
+    """Return what a decoder would predict after each layer for the output of a model.
+
+    Raises ConfigError for a decoder that `decoder_lens` rejects.
+    """
     decoder = subject.decoding.module if subject.decoding else None
     if not isinstance(decoder, LayeredDecoder):
         raise ConfigError(

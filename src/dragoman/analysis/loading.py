@@ -13,11 +13,14 @@ from dragoman.prediction.predictor import Predictor
 from dragoman.translation.translator import Translator
 
 
-def load_model(folder: str | Path, device: str | None = None, *, task: str | None = None) -> Loaded:
+def load_model(
+    folder: str | Path, device: str | None = None, *, task: str | None = None, engine: str = "torch"
+) -> Loaded:
     """Load a translation model, a language model or a model that predicts labels of texts, computed with PyTorch.
 
-    task: as in `Predictor.load`. Raises ConfigError for a model of another kind and for an exported model, and the
-    errors of the `load` of its class.
+    task: as in `Predictor.load`. engine: the engine that searches for translations, as in `Translator.load`, in
+    float32; everything else is computed with PyTorch. Raises ConfigError for a model of another kind and for an
+    exported model, and the errors of the `load` of its class.
     """
     folder = Path(folder)
     kind = TRANSLATION_MODEL if is_exported(folder) else folder_kind(folder)
@@ -27,7 +30,7 @@ def load_model(folder: str | Path, device: str | None = None, *, task: str | Non
     if "generate" in kind.verbs:
         return LanguageModel.load(folder, device)
     if "translate" in kind.verbs and kind.has_updates:
-        return Translator.load(folder, device, engine="torch")
+        return Translator.load(folder, device, engine=engine, precision="float32")
     raise ConfigError(
         f"{folder} is {kind.noun}, which is not a neural network over the tokens of a text: use a translation model, a "
         "language model or a model that predicts labels of texts"

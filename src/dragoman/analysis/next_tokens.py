@@ -13,11 +13,11 @@ from dragoman.analysis.subject import (
     Loaded,
     Subject,
     SubjectSettings,
+    search_engine,
     subject_of,
     text_subject,
     translation_subject,
     tree_subject,
-    visible_engine,
 )
 from dragoman.base.errors import ConfigError, reject_options
 from dragoman.decode.prompts import Prompts
@@ -106,7 +106,7 @@ def next_tokens(
     ids, ended = _prefix_ids(loaded, text, prefix)
     if ended:
         raise ConfigError("the prefix ends with the end symbol, which no token follows: remove the end symbol")
-    found = _distributions(_subject(loaded, text, ids, settings), count)[-1]
+    found = subject_next_tokens(_subject(loaded, text, ids, settings), count)[-1]
     return replace(found, actual=None, actual_probability=None)
 
 
@@ -119,7 +119,18 @@ def next_tokens_at_each_position(
     those of `next_tokens`.
     """
     check_generates(loaded)
-    return tuple(_distributions(subject_of(loaded, text, settings), count))
+    return subject_next_tokens(subject_of(loaded, text, settings), count)
+
+
+def subject_next_tokens(subject: Subject, count: int = DEFAULT_COUNT) -> tuple[NextTokens, ...]:
+    """Return the most probable tokens at each position of the output of a model with a decoder, and at its end.
+
+    Raises ConfigError for a count below 1.
+    """
+    assert subject.decoding is not None, "the model has a decoder"
+    with torch.inference_mode():
+        logits = subject.decoding.logits(subject.model(*subject.arguments))  # (T + 1, V)
+    return tuple(most_probable(logits, subject, count))
 
 
 def continue_prefix(
@@ -146,7 +157,7 @@ def continue_prefix(
     if ended:
         return loaded.codec.decode(replace(_ended(subject, row.decoding), unknown=unknown))
     row = row._replace(prefix=Prefix(ids, unknown))
-    ((_, hypotheses),) = visible_engine(loaded).hypotheses([row], 1)
+    ((_, hypotheses),) = search_engine(loaded).hypotheses([row], 1)
     return loaded.codec.decode(hypotheses[0])
 
 
@@ -236,14 +247,6 @@ def _subject(loaded: Loaded, text: Text, ids: tuple[int, ...], settings: Subject
 def _request(translator: Translator, settings: SubjectSettings | None) -> Request:
     settings = settings or SubjectSettings()
     return translator.request(to=settings.to, tags=settings.tags)
-
-
-def _distributions(subject: Subject, count: int) -> list[NextTokens]:
-    """Return the most probable tokens after each prefix of the target, the empty one first."""
-    assert subject.decoding is not None, "the model has a decoder"
-    with torch.inference_mode():
-        logits = subject.decoding.logits(subject.model(*subject.arguments))  # (T + 1, V)
-    return most_probable(logits, subject, count)
 
 
 def most_probable(logits: Tensor, subject: Subject, count: int) -> list[NextTokens]:

@@ -11,11 +11,15 @@ from dragoman.analysis.attention import attention_of
 from dragoman.analysis.subject import Loaded, SubjectSettings, subject_of
 from dragoman.base.errors import ConfigError
 from dragoman.inspect.attention import AttentionMap
+from dragoman.inspect.figures.head_lines import SMALLEST, HeadLines
 from dragoman.inspect.figures.heat_maps import HeatMap, HeatMaps
 from dragoman.prediction.predictor import Text
 
 _ROUNDING = 1e-3
 """Maximum rounding error of the sum of a row of weights."""
+
+_SLIDE = "deck 001, residual connections"
+_LIMITS = "Rollout assumes that residual connections and sublayers contribute equally. It ignores the values."
 
 Matrix = NDArray[np.float64]
 
@@ -47,17 +51,63 @@ class Rollout:
             "layers": [each.tolist() for each in self.layers],
         }
 
-    def figure(self) -> HeatMaps:
-        """Return the attention through all layers as a heat map."""
-        return HeatMaps(
-            title=f"Attention rollout of the {self.side}",
-            caption="The attention of each token (row) to the inputs (columns) through all layers, averaged over "
-            "the heads.",
-            limits="Rollout assumes that residual connections and sublayers contribute equally. It ignores the values.",
+    def figure(self, layer: int | None = None) -> HeatMaps:
+        """Return the attention through all layers as a heat map. layer: the last of the layers, from 1.
+
+        Raises ConfigError if there is no such layer.
+        """
+        number = len(self.layers) if layer is None else layer
+        if not 1 <= number <= len(self.layers):
+            raise ConfigError(f"there is no layer {layer}: the {self.side} has layers 1 to {len(self.layers)}")
+        through = "all layers" if number == len(self.layers) else f"layers 1 to {number}"
+        title = f"{self.title}{'' if layer is None else f' through {through}'}"
+        return self._heat_maps(title, through, ((HeatMap("", self.layers[number - 1], layer),),))
+
+    def grid(self) -> HeatMaps:
+        """Return the attention through the first layer, the first two layers, and so on, one panel per row."""
+        rows = tuple(
+            (HeatMap(f"rollout through layer {number}", values, number),)
+            for number, values in enumerate(self.layers, 1)
+        )
+        return self._heat_maps(self.title, "all layers up to that of the panel", rows, compact=True)
+
+    def lines(self, layer: int | None = None, smallest: float = SMALLEST) -> HeadLines:
+        """Return the attention through all layers as lines between tokens. layer: the last of the layers, from 1.
+
+        smallest: value below which a line is omitted. Raises ConfigError if there is no such layer.
+        """
+        whole = self.figure(layer)
+        return HeadLines(
+            title=whole.title,
+            caption=f"{whole.caption} Values below {smallest:g} have no line.",
+            slide=whole.slide,
+            limits=whole.limits,
             rows=self.queries,
             columns=self.keys,
-            grid=((HeatMap("", self.values),),),
+            headings=("rollout",),
+            weights=whole.grid[0][0].values[np.newaxis],
+            smallest=smallest,
+        )
+
+    @property
+    def title(self) -> str:
+        """The heading of the figures."""
+        return f"Attention rollout of the {self.side}"
+
+    def _heat_maps(
+        self, title: str, through: str, grid: tuple[tuple[HeatMap, ...], ...], compact: bool = False
+    ) -> HeatMaps:
+        return HeatMaps(
+            title=title,
+            caption=f"The attention of each token (row) to the inputs (columns) through {through}, averaged over the "
+            "heads.",
+            slide=_SLIDE,
+            limits=_LIMITS,
+            rows=self.queries,
+            columns=self.keys,
+            grid=grid,
             unit="rollout",
+            compact=compact,
         )
 
 
@@ -73,7 +123,14 @@ def attention_rollout(loaded: Loaded, text: Text, settings: SubjectSettings | No
     distribution, as those of linear attention with rotary positions; and the errors of `subject_of`.
     """
     settings = settings or SubjectSettings()
-    maps = attention_of(loaded, text, subject_of(loaded, text, settings), settings)
+    return roll_out(attention_of(loaded, text, subject_of(loaded, text, settings), settings))
+
+
+def roll_out(maps: Sequence[AttentionMap]) -> list[Rollout]:
+    """Return the rollout of each side of a model from the weights of all its attention layers.
+
+    Raises ConfigError as `attention_rollout` does.
+    """
     of_kind = {kind: [each for each in maps if each.kind == kind] for kind in dict.fromkeys(each.kind for each in maps)}
     found = []
     encoder = of_kind.get("encoder.self_attention", [])

@@ -23,6 +23,7 @@ from dragoman.models.heads.chart import ChartHead, ChartOutput
 from dragoman.models.heads.tree_decoder import TreeDecoderHead, TreeDecoderOutput, teacher_inputs
 from dragoman.models.heads.trees import TreeHead
 from dragoman.models.interface import Output
+from dragoman.nn.attention.head_mask import has_masked_heads
 from dragoman.prediction.engine import EncoderEngine
 from dragoman.prediction.heads.parsing import TreePrediction, span_labels
 from dragoman.prediction.input_words import texts_of
@@ -31,6 +32,7 @@ from dragoman.prediction.nodes import NodePredictor
 from dragoman.prediction.predictor import Predictor, Text
 from dragoman.text.symbols import BOS, EOS, PAD
 from dragoman.text.tokenizer import Tokenizer
+from dragoman.translation.engine import Engine
 from dragoman.translation.engines.preferred import PreferredEngine
 from dragoman.translation.engines.torch import TorchEngine
 from dragoman.translation.request import Request
@@ -156,6 +158,15 @@ def visible_engine(translator: Translator) -> TorchEngine:
     return engine
 
 
+def search_engine(translator: Translator) -> Engine:
+    """Return the engine that searches for translations: the translator's own, or, while heads are off, the visible one.
+
+    Raises ConfigError as `visible_engine` does.
+    """
+    visible = visible_engine(translator)
+    return visible if has_masked_heads() else translator.engine
+
+
 def visible_model(loaded: Analysed) -> Any:
     """Return the module whose computation is visible. Raises ConfigError as `visible_engine` does."""
     return visible_engine(loaded).model if isinstance(loaded, Translator) else loaded.model
@@ -171,7 +182,7 @@ def visible_predictor(predictor: Predictor) -> Predictor:
 
 
 def best_hypothesis(translator: Translator, source: str, request: Request) -> Hypothesis:
-    """Return the best translation of a text by the visible engine.
+    """Return the best translation of a text by `search_engine`.
 
     Raises DataError for a text that is blank or too long.
     """
@@ -181,7 +192,7 @@ def best_hypothesis(translator: Translator, source: str, request: Request) -> Hy
         translator.codec.check_length(1, rows[0].source, rows[0].prefix.ids)
     except LineError as error:
         raise DataError(f"the text is too long: {error.reason}") from None
-    ((_, hypotheses),) = visible_engine(translator).hypotheses(rows, 1)
+    ((_, hypotheses),) = search_engine(translator).hypotheses(rows, 1)
     return hypotheses[0]
 
 

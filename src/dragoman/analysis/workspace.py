@@ -1,10 +1,12 @@
 """`Workspace`: the models and training runs that views show, loaded once and found by their names."""
 
-from collections.abc import Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from threading import RLock
+from typing import Any, TypeVar
 
 from dragoman.alignment.word_aligner import WordAligner
 from dragoman.analysis.alignments import (
@@ -14,25 +16,29 @@ from dragoman.analysis.alignments import (
     attention_aligner,
     compare_alignments,
 )
+from dragoman.analysis.attention import attention_of
 from dragoman.analysis.loading import load_model
-from dragoman.analysis.subject import Loaded, SubjectSettings
+from dragoman.analysis.subject import Loaded, Subject, SubjectSettings, subject_of
 from dragoman.base.errors import ConfigError, DataError, ModelError
 from dragoman.checkpoint.folder import CONFIG, folder_kind
 from dragoman.checkpoint.names import short_names
 from dragoman.checkpoint.store import checkpoints_by_step
 from dragoman.exchange.ctranslate2.folder import check_model_kind, is_exported
-from dragoman.inspect.inspection import Inspection
+from dragoman.inspect.attention import without_weights
+from dragoman.inspect.inspection import Inspection, build_inspection
 from dragoman.inspect.run_log import Record, RunLog
 from dragoman.models.kinds import WORD_ALIGNER, ModelKind
 from dragoman.translation.alignment import Aligner
 from dragoman.translation.result import Translation
 from dragoman.translation.translator import Translator
 
+Result = TypeVar("Result")
+
 LOG = "log.jsonl"
 """The log of a training run in its folder."""
 
-_INSPECTIONS = 8
-"""Number of inspections, and of alignments, that are kept, so that they are not computed again for each setting."""
+_KEPT = 16
+"""Number of results that are kept, so that they are not computed again for each setting and view of a sentence."""
 
 _CHECKPOINTS = 4
 """Number of checkpoints that are kept in memory."""
@@ -46,7 +52,7 @@ _STEP = "@"
 
 @dataclass(frozen=True)
 class WorkspaceModel:
-    """A loaded model. loaded: the model with PyTorch's engine, whose weights can be inspected.
+    """A loaded model. loaded: searches with the fastest engine; everything else is computed with PyTorch.
 
     run: the name of the run, without the step of a checkpoint. step: that of a checkpoint; None for the model itself.
     """
@@ -90,8 +96,7 @@ class Workspace:
             if name not in self._aligners and (name not in self.runs or (path / CONFIG).is_file())
         }
         self._device, self._lock, self._logs = device, RLock(), dict[str, RunLog]()
-        self._inspect = lru_cache(_INSPECTIONS)(self._inspect_sentence)
-        self._align = lru_cache(_INSPECTIONS)(self._align_sentence)
+        self._kept: OrderedDict[Hashable, Any] = OrderedDict()
         self._load_checkpoint = lru_cache(_CHECKPOINTS)(self._load_step)
         self._translate = lru_cache(_TRANSLATIONS)(self._translate_texts)
 
@@ -147,14 +152,35 @@ class Workspace:
         except OSError as error:
             raise DataError(f"cannot read {log}: {error.strerror}") from None
 
-    def inspect(self, model: str, source: str, target: str, to: str) -> Inspection:
-        """Return the attention weights of a sentence, and keep those of the latest sentences.
+    def subject(self, model: str, source: str, target: str, to: str) -> Subject:
+        """Return the output of a model for a text: the same for all views, whatever heads they switch off.
 
-        target: empty for the model's own translation. to: empty for a model with one target language. Raises the
-        errors of `Translator.inspect`, and ConfigError for settings that the kind of model does not have.
+        target: empty for the model's own translation. to: empty for a model with one target language. Raises the errors
+        of `subject_of`.
         """
-        with self._lock:
-            return self._inspect(self.model(model).name, source, target, to)
+        opened = self.model(model)
+        settings = SubjectSettings(target=target or None, to=to or None)
+        key = ("subject", opened.name, source, target, to)
+        return self.remember(key, lambda: subject_of(opened.loaded, source, settings))
+
+    def inspect(self, model: str, source: str, target: str, to: str) -> Inspection:
+        """Return the attention weights of a sentence.
+
+        Arguments and errors are those of `subject`. Also raises ConfigError for a model without attention weights.
+        """
+        opened = self.model(model)
+        return self.remember(
+            ("inspect", opened.name, source, target, to), lambda: self._inspect(opened, source, target, to)
+        )
+
+    def _inspect(self, opened: WorkspaceModel, source: str, target: str, to: str) -> Inspection:
+        if not isinstance(opened.loaded, Translator):
+            if target or to:
+                raise ConfigError(f"{opened.name} is {opened.kind.noun}: leave out the target and its language")
+            return opened.loaded.inspect(source)
+        subject = self.subject(opened.name, source, target, to)
+        maps = attention_of(opened.loaded, source, subject, SubjectSettings(to=to or None))
+        return build_inspection(source, subject.target, maps, without_weights(subject.model))
 
     def translate(self, model: str, sources: Sequence[str], to: str) -> tuple[Translation, ...]:
         """Return the best translation of each text by the model's own search, and keep those of the latest requests.
@@ -170,6 +196,7 @@ class Workspace:
         if step not in folders:
             known = f"its checkpoints are {', '.join(map(str, folders))}" if folders else "it has no checkpoints"
             raise ConfigError(f"{run} has no checkpoint of step {step}: {known}")
+        self._kept.clear()  # results refer to their models, which would stay in memory
         return _load(f"{run}{_STEP}{step}", folders[step], self._device, run, step)
 
     def _translate_texts(self, name: str, sources: tuple[str, ...], to: str) -> tuple[Translation, ...]:
@@ -177,26 +204,18 @@ class Workspace:
         request = translator.request(to=to or None)
         return tuple(best[0] for best in translator.translate_nbest(sources, request))
 
-    def _inspect_sentence(self, name: str, source: str, target: str, to: str) -> Inspection:
-        model = self.model(name)
-        loaded = model.loaded
-        if isinstance(loaded, Translator):
-            return loaded.inspect(source, target or None, to or None)
-        if target or to:
-            raise ConfigError(f"{name} is {model.kind.noun}: leave out the target and its language")
-        return loaded.inspect(source)
-
     def align(self, model: str, source: str, target: str, to: str, others: tuple[str, ...]) -> AlignmentComparison:
-        """Return the links of a sentence with its translation, and keep those of the latest sentences.
+        """Return the links of a sentence with its translation.
 
         target, to: as in `inspect`. others: the names of word aligners, and of models whose attention is compared, too.
         Raises the errors of `compare_alignments`, and ConfigError for an unknown name.
         """
-        with self._lock:
-            return self._align(self.model(model).name, source, target, to, others)
+        opened = self.model(model)
+        key = ("align", opened.name, source, target, to, others)
+        return self.remember(key, lambda: self._align(opened, source, target, to, others))
 
-    def _align_sentence(
-        self, name: str, source: str, target: str, to: str, others: tuple[str, ...]
+    def _align(
+        self, opened: WorkspaceModel, source: str, target: str, to: str, others: tuple[str, ...]
     ) -> AlignmentComparison:
         aligners: dict[str, Aligner] = {}
         absent = []
@@ -215,8 +234,21 @@ class Workspace:
             else:
                 aligners[other_attention(model.name)] = aligner
         settings = SubjectSettings(target=target or None, to=to or None)
-        found_links = compare_alignments(self.model(name).translator, source, settings, aligners=aligners)
+        found_links = compare_alignments(opened.translator, source, settings, aligners=aligners)
         return replace(found_links, absent=(*found_links.absent, *absent))
+
+    def remember(self, key: Hashable, compute: Callable[[], Result]) -> Result:
+        """Return the result of a computation. The latest results are kept, and are not computed again.
+
+        key: identifies the computation, with the name of its model and all settings.
+        """
+        with self._lock:
+            result: Result = self._kept[key] if key in self._kept else compute()
+            self._kept[key] = result
+            self._kept.move_to_end(key)
+            if len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+            return result
 
 
 def other_attention(model: str) -> str:
@@ -239,5 +271,5 @@ def _find(name: str, folders: Mapping[str, Path]) -> str | None:
 
 def _load(name: str, folder: Path, device: str | None, run: str = "", step: int | None = None) -> WorkspaceModel:
     return WorkspaceModel(
-        name, folder, check_model_kind(folder, "inspect"), load_model(folder, device), run or name, step
+        name, folder, check_model_kind(folder, "inspect"), load_model(folder, device, engine="auto"), run or name, step
     )

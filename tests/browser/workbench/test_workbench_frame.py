@@ -1,6 +1,7 @@
 """The frame of the workbench: addresses, navigation, keys, states without content, and saved figures."""
 
 import gzip
+import re
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,25 @@ def test_keys_are_listed(tabs: WorkbenchTabs) -> None:
     tab.keyboard.press("Escape")
     expect(box).to_be_hidden()
     expect(tab.get_by_role("link", name="Attention")).to_be_focused()
+
+
+def test_only_typing_delays_a_request(tabs: WorkbenchTabs) -> None:
+    """A changed address, such as a link that was pasted, is shown at once."""
+    tab = tabs.open(f"view=attention&{SENTENCE}")
+    wait_until_drawn(tab)
+    tab.evaluate(
+        """() => {
+          const { setTimeout } = window;
+          window.delays = [];
+          window.setTimeout = (call, delay) => setTimeout(call, delay, window.delays.push(delay));
+        }"""
+    )
+    tab.evaluate("location.hash = 'view=attention&source=two+dogs'")
+    expect(tab.locator(".column-labels > div").first).to_have_text(re.compile("^t"))
+    assert max(tab.evaluate("window.delays"), default=0) < 300
+    tab.get_by_label("Sentence", exact=True).fill("two dogs sleep .")
+    wait_until_drawn(tab)
+    assert max(tab.evaluate("window.delays")) == 300
 
 
 @pytest.mark.parametrize(
@@ -176,9 +196,12 @@ def test_axe_finds_nothing(tabs: WorkbenchTabs, scheme: Any) -> None:
             if details.is_visible():
                 details.locator("summary").click()
         found += violations(tab)
-    tab.goto(f"{tabs.address}#view=attention&{SENTENCE}&drawing=lines&order=entropy")
-    wait_until_drawn(tab)
-    found += violations(tab)
+    others = ("attention&drawing=lines&order=entropy", "attention&kind=decoder.rollout", "what-if&layer=1")
+    for more in others:
+        tab.goto(f"{tabs.address}#view={more}&{SENTENCE}")
+        wait_until_drawn(tab)
+        tab.locator(".single [role=listbox], .lens td").first.focus()
+        found += violations(tab)
     tab.goto(f"{tabs.address}#view=attention&{SENTENCE}&drawing=clouds")
     expect(tab.locator("main > .state")).to_have_attribute("data-state", "failed")
     tab.get_by_role("button", name="Keys").click()

@@ -1,18 +1,30 @@
 """The view of changed computations: forced tokens, alternatives, and heads that are switched off."""
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from workbench_server import WorkbenchServer
+from tiny_model import tiny_config, write_tiny_model
+from workbench_server import WorkbenchServer, workbench_served, write_workspace
 from workbench_tabs import WorkbenchTabs, expect, wait_until_drawn
 
 from dragoman.analysis.ablation import ablate_heads
+from dragoman.analysis.lens import decoder_lens
 from dragoman.analysis.next_tokens import next_tokens
 from dragoman.text.symbols import BOS, PAD
 
 SENTENCE = "source=a+dog+runs"
 HEAD = "decoder.cross_attention:2:1"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkbenchServer]:
+    folder = tmp_path_factory.mktemp("workspace")
+    recurrent = tiny_config(encoder={"kind": "recurrent"}, decoder={"kind": "recurrent"})
+    write_tiny_model(folder / "recurrent", config=recurrent)
+    with workbench_served([*write_workspace(folder), folder / "recurrent"]) as found:
+        yield found
 
 
 def values(bars: Any) -> list[float]:
@@ -52,6 +64,10 @@ def test_arrow_keys_choose_a_position_and_a_token(tabs: WorkbenchTabs) -> None:
     expect(tab.get_by_role("heading", name="Alternatives at position 2")).to_be_visible()
     expect(tab.locator(".token").nth(1)).to_be_focused()
     tab.keyboard.press("Tab")
+    expect(tab.locator(".lens td[aria-selected=true]")).to_be_focused()
+    tab.keyboard.press("Tab")
+    expect(tab.get_by_label("Predicted after")).to_be_focused()
+    tab.keyboard.press("Tab")
     expect(tab.locator(".bars button").first).to_be_focused()
     tab.keyboard.press("ArrowDown")
     tab.keyboard.press("Enter")
@@ -81,3 +97,75 @@ def test_a_head_is_switched_off_and_its_effect_is_shown(tabs: WorkbenchTabs, ser
     tab.get_by_role("button", name="Switch all heads on").click()
     expect(switch).to_have_attribute("aria-checked", "true")
     expect(tab.locator(".change")).to_be_hidden()
+
+
+def test_the_lens_shows_what_the_decoder_would_predict_after_each_layer(
+    tabs: WorkbenchTabs, server: WorkbenchServer
+) -> None:
+    lens = decoder_lens(server.workspace.model("one").loaded, "a dog runs", count=10)
+    tab = tabs.open(f"view=what-if&{SENTENCE}")
+    wait_until_drawn(tab)
+    table = tab.get_by_role("grid", name="Most probable token after each layer")
+    expect(table.get_by_role("rowheader")).to_have_text(["layer 2", "layer 1", "embeddings", "output"])
+    for row, layer in zip(table.locator("tbody tr").all(), lens.layers[::-1], strict=True):
+        shown = row.locator("td").all_inner_texts()
+        assert [text.split("\n")[-1] for text in shown] == [f"{each.probabilities[0]:.2f}" for each in layer.positions]
+        assert [text.split("\n")[0] for text in shown] == [each.tokens[0] for each in layer.positions]
+    # the alternatives at a position after a layer, by mouse
+    table.locator("tbody tr").nth(1).locator("td").nth(2).click()
+    expect(tab.get_by_role("heading", name="Alternatives at position 3")).to_be_visible()
+    assert "layer=1&position=3" in tab.evaluate("location.hash")
+    expect(tab.get_by_label("Predicted after")).to_have_value("1")
+    alternatives = lens.layers[1].positions[2]
+    bars = tab.get_by_role("region", name="Alternatives").locator(".bars")
+    assert values(bars) == pytest.approx([*alternatives.probabilities.tolist(), alternatives.rest], abs=6e-4)
+    expect(tab.locator(".explanation")).to_contain_text("the token that the output projection would predict")
+    # by keyboard
+    table.locator("td[aria-selected=true]").focus()
+    for key in ("ArrowDown", "ArrowRight", "Enter"):
+        tab.keyboard.press(key)
+    expect(tab.get_by_role("heading", name="Alternatives at position 4")).to_be_visible()
+    expect(tab.get_by_label("Predicted after")).to_have_value("0")
+    expect(table.locator("tbody tr").nth(2).locator("td").nth(3)).to_be_focused()
+    # by menu: the last layer is the model
+    tab.get_by_label("Predicted after").select_option(label="layer 2 (the prediction)")
+    expect(table.locator("tbody tr").first.locator("td").nth(3)).to_have_attribute("aria-selected", "true")
+    assert "layer" not in tab.evaluate("location.hash")
+
+
+def test_changes_are_undone_one_by_one(tabs: WorkbenchTabs) -> None:
+    tab = tabs.open(f"view=what-if&{SENTENCE}")
+    wait_until_drawn(tab)
+    undo = tab.get_by_role("button", name="Undo")
+    expect(undo).to_be_hidden()
+    tab.locator(".bars button").nth(1).click()
+    expect(tab.locator(".token.is-forced")).to_have_count(1)
+    switch = tab.get_by_role("group", name="Decoder, attention over the source").get_by_role("switch").first
+    switch.click()
+    expect(tab.locator(".change")).to_contain_text("1 head is off")
+    tab.locator(".token").nth(1).click()  # a position is not a change
+    expect(tab.get_by_role("heading", name="Alternatives at position 2")).to_be_visible()
+    undo.click()
+    expect(switch).to_have_attribute("aria-checked", "true")
+    expect(tab.locator(".token.is-forced")).to_have_count(1)
+    expect(tab.locator("#announced")).to_have_text("The last change is undone")
+    tab.keyboard.press("Control+z")
+    expect(tab.locator(".token.is-forced")).to_have_count(0)
+    expect(undo).to_be_hidden()
+    tab.keyboard.press("Control+z")
+    expect(tab.get_by_role("heading", name="Alternatives at position 2")).to_be_visible()
+    # another sentence has no earlier changes
+    switch.click()
+    expect(undo).to_be_visible()
+    tab.get_by_label("Sentence", exact=True).fill("two dogs")
+    expect(undo).to_be_hidden()
+
+
+def test_a_decoder_without_a_lens_says_so(tabs: WorkbenchTabs) -> None:
+    tab = tabs.open(f"view=what-if&model=recurrent&{SENTENCE}")
+    wait_until_drawn(tab)
+    layers = tab.get_by_role("region", name="Layers")
+    expect(layers).to_contain_text("Not available: this decoder has no prediction after each layer")
+    expect(layers.get_by_role("grid")).to_be_hidden()
+    expect(tab.get_by_label("Predicted after")).to_be_hidden()
+    assert sum(values(tab.get_by_role("region", name="Alternatives").locator(".bars"))) == pytest.approx(1, abs=6e-3)

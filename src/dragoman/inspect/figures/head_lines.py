@@ -15,7 +15,7 @@ from dragoman.inspect.figures.heads import head_weights, layer_title
 if TYPE_CHECKING:
     import matplotlib.figure
 
-_SMALLEST = 0.1
+SMALLEST = 0.1
 """Weight below which a line is omitted."""
 
 
@@ -34,7 +34,7 @@ class HeadLines(Figure):
     headings: tuple[str, ...]
     weights: NDArray[Any]
     query: int | None = None
-    smallest: float = _SMALLEST
+    smallest: float = SMALLEST
 
     def lines(self) -> Iterator[tuple[int, int, int, float]]:
         """Yield the head, the query, the key and the weight of each line, from 0."""
@@ -70,14 +70,18 @@ class HeadLines(Figure):
 
 
 def head_lines(
-    attention: AttentionMap, heads: Sequence[int] | None = None, query: int | None = None, smallest: float = _SMALLEST
+    attention: AttentionMap,
+    heads: Sequence[int | None] | None = None,
+    query: int | None = None,
+    smallest: float = SMALLEST,
 ) -> HeadLines:
     """Return the lines of heads of a layer, such as those from a verb to who did it, and to whom.
 
-    heads: numbers of the heads, from 1; None: all heads. query: the only query with lines, from 0; None: all.
-    smallest: weight below which a line is omitted. Raises ConfigError for an unknown head or query.
+    heads: numbers of the heads, from 1, or None for their mean; None alone: all heads. query: the only query with
+    lines, from 0; None: all. smallest: weight below which a line is omitted. Raises ConfigError for an unknown head or
+    query.
     """
-    numbers = tuple(range(1, len(attention.weights) + 1)) if heads is None else tuple(heads)
+    numbers = range(1, len(attention.weights) + 1) if heads is None else heads
     if query is not None and not 0 <= query < len(attention.queries):
         raise ConfigError(f"there is no token {query + 1}: the text has the tokens 1 to {len(attention.queries)}")
     token = "" if query is None else f", from {attention.queries[query]!r}"
@@ -90,7 +94,7 @@ def head_lines(
         "reads, not what the output depends on.",
         rows=attention.queries,
         columns=attention.keys,
-        headings=tuple(f"head {number}" for number in numbers),
+        headings=tuple("mean of the heads" if number is None else f"head {number}" for number in numbers),
         weights=np.stack([head_weights(attention, number) for number in numbers]),
         query=query,
         smallest=smallest,

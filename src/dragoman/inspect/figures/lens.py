@@ -61,6 +61,7 @@ def layer_lens(
         title="Most probable token after each layer",
         caption="For each position (column), the token that the output projection would predict from the states after "
         "a layer (row), shaded by its probability. The top row is the model's prediction.",
+        slide="deck 001, residual connections",
         limits="Only the last layer was trained to be read by the output projection, so the probabilities of lower "
         'layers understate what their states contain (nostalgebraist 2020, "the logit lens").',
         layers=tuple(layers),

@@ -26,6 +26,11 @@ def masking_heads(masks: Mapping[nn.Module, Tensor]) -> Iterator[None]:
         _masks.reset(token)
 
 
+def has_masked_heads() -> bool:
+    """Return whether heads of any module are masked in this context."""
+    return bool(_masks.get())
+
+
 def apply_head_mask(module: nn.Module, context: Tensor) -> Tensor:
     """Return the results of the heads (N, h, …) of a module, multiplied by its mask if it has one.
 

@@ -63,7 +63,7 @@ export class Frame {
     const { localSettings, figures } = VIEWS[this.view];
     const missing = this.drawing.missing(state);
     const needed = missing ? null : format(state, localSettings);
-    const isTyping = this.shown !== undefined && TYPED.some((name) => this.shown[name] !== state[name]);
+    const isTyping = !isFromAddress && this.shown !== undefined && TYPED.some((name) => this.shown[name] !== state[name]);
     this.shown = state;
     if (needed !== this.fragment || isFromAddress) {
       this.fragment = needed;

@@ -27,20 +27,19 @@ export class HeadGrid {
     });
     this.element.replaceChildren(...this.rows.map(({ element }) => element));
     this.element.style.setProperty("--heads", Math.max(...rows.map((row) => row.length)));
-    this.element.style.setProperty("--aspect", rows[0][0].columns / rows[0][0].rows);
+    const [{ rows: height, columns: width }] = rows[0];
+    for (const [property, value] of [["--aspect", width / height], ["--rows", height], ["--columns", width]]) this.element.style.setProperty(property, value);
     this.paint();
   }
 
   cell(panel) {
     const canvas = make("canvas", { "aria-hidden": "true" });
-    const name = panel.head ? `${panel.head}` : "mean";
-    const bits = entropy(panel).toFixed(2);
-    const label = `${panel.layer ? `layer ${panel.layer}, ` : ""}${panel.head ? `head ${panel.head}` : "mean of the heads"}: entropy ${bits} bits`;
+    const label = `${panel.heading}: entropy ${entropy(panel).toFixed(2)} bits`;
     const element = make(
       "div",
       { class: "head", role: "gridcell", tabindex: "-1", "aria-label": label, title: label, onclick: () => this.onSelect(panel) },
-      canvas,
-      make("span", { class: "head-name", "aria-hidden": "true" }, name),
+      make("div", { class: "head-map" }, canvas),
+      make("span", { class: "head-name", "aria-hidden": "true" }, panel.name),
     );
     return { element, canvas, panel };
   }
@@ -57,6 +56,14 @@ export class HeadGrid {
       }),
     );
     this.cellAt(...this.current).element.tabIndex = 0;
+  }
+
+  /** Mark a row, a column, or both in all heat maps; nothing for null. */
+  mark(at) {
+    for (const side of ["row", "column"]) {
+      this.element.classList.toggle(`marks-${side}`, (at?.[side] ?? null) !== null);
+      this.element.style.setProperty(`--${side}`, at?.[side] ?? 0);
+    }
   }
 
   close() {

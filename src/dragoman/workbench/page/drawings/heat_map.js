@@ -3,6 +3,7 @@
 import { make, newId, token, visible } from "../dom.js";
 import { cellAfter, cellAt } from "./cells.js";
 import { onThemeChange, paint, scale } from "./colours.js";
+import { describeLargest } from "./panels.js";
 import { DataTable } from "./table.js";
 
 /** The size of a cell in pixels. */
@@ -11,14 +12,17 @@ const [SMALLEST, LARGEST] = [9, 30];
 const [MATRIX_HEIGHT, LABEL_HEIGHT, LABEL_WIDTH] = [440, 15, 32];
 
 export class HeatMap {
-  /** root: the element to fill. name: the accessible name. onPoint: called with the {row, column} at the pointer or null. */
+  /**
+   * root: the element to fill. name: the accessible name. announce: makes a screen reader say a message. onPoint: called with
+   * the {row, column} at the pointer, or null; and with whether the cell was chosen by a key or a click.
+   */
   constructor(root, name, announce, onPoint = () => {}) {
     this.announce = announce;
     this.onPoint = onPoint;
     const [cell, details] = [newId(), newId()];
     this.canvas = make("canvas", { class: "cells", "aria-hidden": "true" });
-    this.rowBand = make("div", { class: "band", "aria-hidden": "true", hidden: true });
-    this.columnBand = make("div", { class: "band", "aria-hidden": "true", hidden: true });
+    this.rowBand = make("div", { class: "band row-band", "aria-hidden": "true", hidden: true });
+    this.columnBand = make("div", { class: "band column-band", "aria-hidden": "true", hidden: true });
     this.cursor = make("div", { role: "gridcell", id: cell, class: "unseen" });
     this.grid = make(
       "div",
@@ -35,9 +39,10 @@ export class HeatMap {
     this.scroll = make("div", { class: "map-scroll" }, make("div", { class: "map" }, this.columnLabels, this.rowLabels, this.grid));
     root.append(this.scroll, this.readout, this.table.element);
     this.grid.addEventListener("pointermove", (event) => this.point(this.cellAt(event), false));
-    this.grid.addEventListener("pointerleave", () => this.point(this.position, false, true));
+    this.grid.addEventListener("pointerleave", () => this.point(this.position, false));
     this.grid.addEventListener("pointerdown", (event) => {
       this.position = this.cellAt(event);
+      this.onPoint(this.position, true);
     });
     this.grid.addEventListener("keydown", (event) => this.onKeydown(event));
     this.grid.addEventListener("focus", () => this.grid.matches(":focus-visible") && this.point(this.position ?? { row: 0, column: 0 }, true));
@@ -101,28 +106,38 @@ export class HeatMap {
 
   /** Highlight a cell, or nothing for null. isSpoken: whether its value is announced. isSilent: whether to keep it to itself. */
   point(position, isSpoken, isSilent = false) {
+    this.light(position ?? null);
+    if (isSpoken) this.announce(this.cursor.textContent);
+    if (!isSilent) this.onPoint(position ?? null, isSpoken);
+  }
+
+  /** Forget the cell that was chosen by a key or a click. */
+  release() {
+    this.position = undefined;
+  }
+
+  /** Highlight a row, a column, or the cell of both; nothing for null. */
+  light(at) {
+    const { row = null, column = null } = at ?? {};
     for (const element of this.lit ?? []) element.classList.remove("is-lit");
-    this.rowBand.hidden = this.columnBand.hidden = position === null || position === undefined;
-    if (!position) {
-      this.readout.textContent = "Point at a cell, or move with the arrow keys, to read its value.";
-      if (!isSilent) this.onPoint(null);
-      return;
-    }
-    const { row, column } = position;
-    this.rowBand.style.setProperty("--at", row);
-    this.columnBand.style.setProperty("--at", column);
-    this.rowBand.className = "band row-band";
-    this.columnBand.className = "band column-band";
-    this.lit = [this.rowLabels.children[row], this.columnLabels.children[column]];
+    this.lit = [row === null ? null : this.rowLabels.children[row], column === null ? null : this.columnLabels.children[column]].filter(Boolean);
     for (const element of this.lit) element.classList.add("is-lit");
+    for (const [band, index] of [[this.rowBand, row], [this.columnBand, column]]) {
+      band.hidden = index === null;
+      band.style.setProperty("--at", index ?? 0);
+    }
+    if (row !== null && column !== null) this.read(row, column);
+    else if (at) this.readout.replaceChildren(make("bdi", {}, describeLargest(this.panel.values, { row, column }, this.rows, this.columns)));
+    else this.readout.textContent = "Point at a cell, or move with the arrow keys, to read its value.";
+  }
+
+  /** Show the value of a cell. */
+  read(row, column) {
     const value = this.panel.values[row * this.columns.length + column];
     const number = value.toFixed(this.digits).replace("-", "−");
     const place = this.axes ? [`${this.axes[0]} = ${this.rows[row]}, ${this.axes[1]} = ${this.columns[column]}`] : [token(this.rows[row]), " → ", token(this.columns[column])];
     this.readout.replaceChildren(...place, `: ${number}`);
-    const spoken = this.axes ? this.readout.textContent : `${visible(this.rows[row])} → ${visible(this.columns[column])}: ${value.toFixed(2)}`;
-    this.cursor.textContent = spoken;
-    if (isSpoken) this.announce(spoken);
-    if (!isSilent) this.onPoint(position);
+    this.cursor.textContent = this.axes ? this.readout.textContent : `${visible(this.rows[row])} → ${visible(this.columns[column])}: ${value.toFixed(2)}`;
   }
 
   cellAt(event) {
