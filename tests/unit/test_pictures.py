@@ -11,6 +11,8 @@ from matplotlib.ft2font import FT2Font
 from matplotlib.image import imread
 
 from dragoman.inspect.attention import AttentionMap
+from dragoman.inspect.figures.curve import Curve, CurvePanel
+from dragoman.inspect.figures.curves import Curves
 from dragoman.inspect.figures.heads import head_grid, layer_heads
 from dragoman.inspect.figures.training_curves import draw_curves, training_curves
 from dragoman.inspect.pictures import figure
@@ -168,3 +170,12 @@ def test_characters_are_searched_for_in_all_fonts(monkeypatch: pytest.MonkeyPatc
     assert figure.find_fonts(f"a{character}") == (("DejaVu Sans", "STIXGeneral"), frozenset())
     assert figure.find_fonts("a犬\n") == (("DejaVu Sans",), frozenset("犬"))
     figure.find_fonts.cache_clear()
+
+
+def test_the_numbers_of_a_logarithmic_axis_are_plain() -> None:
+    curve = Curve("", np.arange(3.0), np.array([2.0, 30.0, 9000.0]))
+    panel = CurvePanel("perplexity", "", (curve,), is_logarithmic=True)
+    (axes,) = Curves(title="", caption="", panels=(panel,)).draw().axes
+    labels = {label.get_text() for label in axes.get_yticklabels()}
+    assert {"10", "100", "1,000"} <= labels
+    assert not any("$" in label for label in labels)

@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from dragoman.inspect.figures.curve import Curve, CurvePanel
 from dragoman.inspect.figures.style import COLOURS, GRID, INK, QUIET
@@ -87,6 +87,10 @@ def _format_axes(axes: Axes, panel: CurvePanel, x_label: str) -> None:
     axes.grid(color=GRID, linewidth=0.8)
     axes.set_axisbelow(True)
     axes.tick_params(labelsize=8, colors=QUIET, length=0)
+    if panel.is_logarithmic:
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+        axes.yaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
