@@ -17,6 +17,7 @@ from dragoman.base.errors import ConfigError, DataError
 from dragoman.inspect.attention import AttentionMap
 from dragoman.inspect.figures.alignments import Alignments, alignment_figure, link_confusion
 from dragoman.inspect.figures.bars import largest_probabilities
+from dragoman.inspect.figures.comparison import Comparison
 from dragoman.inspect.figures.figure import Figure
 from dragoman.inspect.figures.heads import head_grid, layer_heads, single_head
 from dragoman.inspect.figures.lens import layer_lens
@@ -25,6 +26,7 @@ from dragoman.inspect.figures.search_tree import search_tree
 from dragoman.inspect.figures.style import style_sheet
 from dragoman.inspect.figures.training_curves import compared_curves
 from dragoman.metrics.alignment_error_rate import GoldLinks
+from dragoman.text.differences import Difference
 
 GOLD = GoldLinks({(0, 0), (1, 1)}, {(0, 0), (1, 1), (2, 1)})
 
@@ -49,6 +51,16 @@ def figures() -> dict[str, Figure]:
         "curves": replace(runs, panels=runs.panels[:2]),
         "lens": layer_lens(["layer 1", "layer 2"], ["Hund", "</s>"], ["ab", "cd"], np.array([[0.5, 0.2], [0.9, 1.0]])),
         "links": alignment_figure("a b c".split(), "A B".split(), {"HMM": [(0, 0), (2, 0)]}, GOLD),
+        "comparison": Comparison(
+            title="t",
+            caption="c",
+            names=("one", "two"),
+            source=("a", "b"),
+            translations=(("A", "B"), ("A",)),
+            links=([(0, 0), (1, 1)], [(0, 0)]),
+            differences=(Difference(1, 2, 1, 1),),
+            scores={"BLEU": (2.5, 1.0)},
+        ),
         "confusion": link_confusion({"HMM": [{(0, 0), (2, 0), (2, 1)}]}, [GOLD]),
         "matrices": Matrices(title="t", caption="c", matrices={"m": np.eye(3)}, axes=("i", "j"), unit="v"),
     }
