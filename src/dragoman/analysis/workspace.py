@@ -43,9 +43,6 @@ _KEPT = 16
 _CHECKPOINTS = 4
 """Number of checkpoints that are kept in memory."""
 
-_TRANSLATIONS = 64
-"""Number of requests whose translations are kept, so that a file is not translated again for each of its sentences."""
-
 _STEP = "@"
 """Separates the name of a run from the step of a checkpoint in the name of a model, such as `ende@500`."""
 
@@ -98,7 +95,6 @@ class Workspace:
         self._device, self._lock, self._logs = device, RLock(), dict[str, RunLog]()
         self._kept: OrderedDict[Hashable, Any] = OrderedDict()
         self._load_checkpoint = lru_cache(_CHECKPOINTS)(self._load_step)
-        self._translate = lru_cache(_TRANSLATIONS)(self._translate_texts)
 
     def model(self, name: str = "") -> WorkspaceModel:
         """Return a model, or a checkpoint of a run for a name such as `ende@500`.
@@ -183,13 +179,18 @@ class Workspace:
         return build_inspection(source, subject.target, maps, without_weights(subject.model))
 
     def translate(self, model: str, sources: Sequence[str], to: str) -> tuple[Translation, ...]:
-        """Return the best translation of each text by the model's own search, and keep those of the latest requests.
+        """Return the best translation of each text by the model's own search.
 
         to: as in `inspect`. Raises ModelError for a model that does not translate, and the errors of
         `Translator.translate_nbest`.
         """
-        with self._lock:
-            return self._translate(self.model(model).name, tuple(sources), to)
+        opened, texts = self.model(model), tuple(sources)
+
+        def compute() -> tuple[Translation, ...]:
+            translator = opened.translator
+            return tuple(best[0] for best in translator.translate_nbest(texts, translator.request(to=to or None)))
+
+        return self.remember(("translate", opened.name, texts, to), compute)
 
     def _load_step(self, run: str, step: int) -> WorkspaceModel:
         folders = checkpoints_by_step(self._folders[run])
@@ -198,11 +199,6 @@ class Workspace:
             raise ConfigError(f"{run} has no checkpoint of step {step}: {known}")
         self._kept.clear()  # results refer to their models, which would stay in memory
         return _load(f"{run}{_STEP}{step}", folders[step], self._device, run, step)
-
-    def _translate_texts(self, name: str, sources: tuple[str, ...], to: str) -> tuple[Translation, ...]:
-        translator = self.model(name).translator
-        request = translator.request(to=to or None)
-        return tuple(best[0] for best in translator.translate_nbest(sources, request))
 
     def align(self, model: str, source: str, target: str, to: str, others: tuple[str, ...]) -> AlignmentComparison:
         """Return the links of a sentence with its translation.
