@@ -73,12 +73,12 @@ def test_the_page_has_what_every_page_must_have(name: str) -> None:
     assert list(faults(Page.read(name))) == []
 
 
-def test_every_address_shows_what_its_page_says(prepare: Prepare) -> None:
-    """Those of the shared Transformer, and those that need no model."""
+def test_addresses_of_pages_have_content(prepare: Prepare) -> None:
+    """Those that name no model, and are therefore those of the shared Transformer or need no model."""
     folder = prepare(Page("page.md", 'recipe("transformer")'))
     workspace = Workspace([folder / "runs" / "lecture" / "transformer"], "cpu")
     states = [parse_view_state(address) for name in PAGES for address in Page.read(name).addresses]
-    opened = [state for state in states if getattr(state, "model", "") == ""]
+    opened = [state for state in states if not getattr(state, "model", "") and not getattr(state, "others", ())]
     assert {state.view for state in opened} >= {"translate", "attention", "what-if", "training", "positions"}
     for state in opened:
         assert state.content(workspace).figures, state.fragment

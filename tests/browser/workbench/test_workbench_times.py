@@ -132,6 +132,40 @@ def test_two_models_are_compared_within_twice_the_time_of_one_translation(server
     assert two <= 2 * one, f"{two:.3f} s, and {one:.3f} s with one model"
 
 
+@pytest.mark.parametrize("change", ["position=3", "layer=2", "prefix=20", "off=decoder.cross_attention:2:1"])
+def test_a_change_of_what_if_is_answered_within_100_milliseconds(server: WorkbenchServer, change: str) -> None:
+    """Median over sentences whose own output is shown, from the request to the whole response."""
+    times = []
+    with httpx.Client(base_url=server.address, timeout=60) as client:
+        for number in range(11):
+            state = f"view=what-if&source=a+dog+{number}"
+            assert client.post("/content", content=state).status_code == 200
+            start = time.perf_counter()
+            assert client.post("/content", content=f"{state}&{change}").status_code == 200
+            times.append(time.perf_counter() - start)
+    assert sorted(times)[5] < 0.1
+
+
+def test_a_token_is_highlighted_in_all_pictures_within_32_milliseconds(tabs: WorkbenchTabs) -> None:
+    """At 64 × 64 tokens: the row and the column in the heat map, in 54 small maps, and in the rows of tokens."""
+    tab = tabs.open(f"view=attention&{SENTENCE}&layer=1&head=1")
+    wait_until_drawn(tab)
+    times = tab.evaluate(
+        """async () => {
+          const tokens = [...document.querySelectorAll(".word-token")];
+          const times = [];
+          for (let turn = 0; turn < 100; turn += 1) {
+            const start = performance.now();
+            tokens[(turn * 37) % tokens.length].dispatchEvent(new PointerEvent("pointerover", { bubbles: true }));
+            await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+            times.push(performance.now() - start);
+          }
+          return times.sort((a, b) => a - b);
+        }"""
+    )
+    assert times[94] < 32
+
+
 def test_a_hundred_thousand_points_are_drawn_within_100_milliseconds(tabs: WorkbenchTabs) -> None:
     tab = tabs.open("view=training")
     wait_until_drawn(tab)
