@@ -181,7 +181,8 @@ def test_generated_labels_are_scored_beside_the_most_frequent_one(tmp_path: Path
     assert result["accuracy"].value > 80 and result["other_outputs"].value == 0
     assert [system.system for system in result.systems][1:] == ["always 'red'"]
     assert result.systems[1].scores["accuracy"].value == pytest.approx(100 * 2 / 7)
-    assert "against" in str(result)
+    assert "against" in str(result) and "()" not in str(result)
+    assert result.systems[0].scores["accuracy"].signature == "1 reference"
 
 
 def test_a_language_model_writes_summaries_after_a_marker(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

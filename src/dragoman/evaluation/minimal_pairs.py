@@ -64,7 +64,9 @@ class PairAccuracy:
     def __str__(self) -> str:
         total = sum(self.pairs.values())
         width = max(len(name) for name in self.by_paradigm)
-        lines = [f"{self.model}: accuracy {self.mean:.1f} (mean of {len(self.pairs)} paradigms, {total:,} pairs)"]
+        count = len(self.pairs)
+        paradigms = f"mean of {count} paradigms" if count > 1 else "1 paradigm"
+        lines = [f"{self.model}: accuracy {self.mean:.1f} ({paradigms}, {total:,} pairs)"]
         if len(self.pairs) > 1:
             lines += [f"  {name:<{width}}  {value:5.1f}" for name, value in self.by_paradigm.items()]
         return "\n".join(lines)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.metrics.labels.answers import answer_f1, exact_match
-from dragoman.metrics.metric import check_lines
+from dragoman.metrics.metric import check_lines, describe_references
 from dragoman.metrics.summed import Statistics, SummedMetric
 
 
@@ -23,6 +23,10 @@ class ShareMetric(SummedMetric):
         check_lines(hypotheses, references)
         values = self.values(hypotheses, list(zip(*references, strict=True)))
         return np.stack([np.array(values, np.float64), np.ones(len(values))], 1)
+
+    def signature(self, references: int) -> str:
+        """Describe the number of references."""
+        return describe_references(references)
 
     def values(self, outputs: Sequence[str], references: Sequence[tuple[str, ...]]) -> list[float]:
         """Return the value (0 to 1) of each output. references: the correct outputs of each example."""
@@ -50,6 +54,10 @@ class OtherOutputs(ShareMetric):
     """Share of outputs that are not a label of any example of the test set."""
 
     key, name, better = "other_outputs", "outputs that are not a label", "lower"
+
+    def signature(self, references: int) -> str:
+        """Name the labels with which outputs are compared."""
+        return "labels of the test set"
 
     def values(self, outputs: Sequence[str], references: Sequence[tuple[str, ...]]) -> list[float]:
         """Return 1 for each output that is not a label, otherwise 0."""

@@ -22,7 +22,7 @@ class Score:
     signature: str
 
     def __str__(self) -> str:
-        return f"{self.name} = {self.value:.2f} ({self.signature})"
+        return f"{self.name} = {self.value:.2f}" + (f" ({self.signature})" if self.signature else "")
 
 
 @dataclass(frozen=True)
@@ -160,3 +160,8 @@ def check_sources(sources: Sequence[str], hypotheses: Sequence[str]) -> None:
         raise DataError(
             f"there are {len(sources)} sources, but {len(hypotheses)} hypotheses: give one hypothesis per source"
         )
+
+
+def describe_references(references: int) -> str:
+    """Return the signature of a score that is the maximum over several references of the same output."""
+    return f"maximum of {references} references" if references > 1 else "1 reference"

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.base.errors import DataError
-from dragoman.metrics.metric import check_lines
+from dragoman.metrics.metric import check_lines, describe_references
 from dragoman.metrics.porter_stemmer import stem
 from dragoman.metrics.summed import Statistics, SummedMetric
 
@@ -46,8 +46,7 @@ class Rouge(SummedMetric):
 
     def signature(self, references: int) -> str:
         """Describe the number of references and the treatment of words."""
-        several = f"maximum of {references} references" if references > 1 else "1 reference"
-        return f"F1, {several}, {'stemmed' if self.stemmed else 'not stemmed'}"
+        return f"F1, {describe_references(references)}, {'stemmed' if self.stemmed else 'not stemmed'}"
 
     def words(self, text: str) -> list[str]:
         """Return the words of a text, or their stems."""
