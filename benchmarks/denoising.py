@@ -41,6 +41,7 @@ MODEL = {**BODY, "decoder": STACK}
 SCHEDULE = {"optimiser": {"kind": "muon"}, "schedule": {"kind": "cosine", "peak": 0.002, "warmup": 0.05}, "ema": None}
 VOCABULARY = {"pretraining": 8000, "parsing": 4000, "multi30k": 6000, "scitldr": 4000}
 DROPOUT = {"parsing": 0.3, "multi30k": 0.3, "scitldr": 0.3}
+FINE_TUNING = {"schedule": {"kind": "cosine", "peak": 0.001, "warmup": 0.05}, "head_rate": 2}  # of the parser
 
 
 def main() -> None:
@@ -115,6 +116,7 @@ def task(name: str, out: Path, limit: dict[str, Any], start: Path | None, is_tri
     schedule = {**SCHEDULE, "dropout_epochs": 0}
     model = {**(BODY if name == "parsing" else MODEL), "dropout": DROPOUT[name]}
     if start is not None:
+        schedule |= FINE_TUNING if name == "parsing" else {}
         return {**settings, "model": model, "train": {**schedule, **limit, "start": str(start)}}
     text = {"subword": {"kind": "bpe", "size": VOCABULARY[name]}}
     return {**settings, "text": text, "model": model, "train": {**schedule, **limit}}

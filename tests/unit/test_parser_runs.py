@@ -76,20 +76,18 @@ def parsing_run(head: dict[str, object], train: object, valid: object, steps: in
 
 
 CHART = {"kind": "chart", "hidden": 32, "dropout": 0}
+TREE_DECODER = {
+    "kind": "tree_decoder",
+    "beam": 1,
+    "dropout": 0,
+    "decoder": {"kind": "transformer", "layers": 1, "heads": 2, "feedforward": 64, "norm": "pre"},
+}
 
 
 @pytest.mark.parametrize(
     ("head", "steps"),
     [
-        (
-            {
-                "kind": "tree_decoder",
-                "beam": 1,
-                "dropout": 0,
-                "decoder": {"kind": "transformer", "layers": 1, "heads": 2, "feedforward": 64, "norm": "pre"},
-            },
-            250,
-        ),
+        (TREE_DECODER, 250),
         (CHART, 60),
     ],
 )
@@ -116,7 +114,9 @@ def test_a_generated_grammar_is_learned(treebank: Path, tmp_path: Path, head: di
         predictor.predict([ParsedSentence(("a",), tag="wsj")])
 
 
-def test_a_parser_learns_from_its_own_trees_beside_correct_ones(treebank: Path, tmp_path: Path) -> None:
+def test_a_parser_learns_from_its_own_trees_beside_correct_ones_and_starts_another(
+    treebank: Path, tmp_path: Path
+) -> None:
     trees = (treebank / "train.mrg").read_text().splitlines()
     gold, silver, texts = (tmp_path / name for name in ("gold.mrg", "silver.mrg", "texts.txt"))
     gold.write_text("\n".join(trees[:40]) + "\n")
@@ -145,6 +145,15 @@ def test_a_parser_learns_from_its_own_trees_beside_correct_ones(treebank: Path, 
     ]
     assert scores[1] is not None and scores[1] >= 90
     assert scores[0] is not None and scores[1] >= scores[0]
+    rates = []
+    for head in (CHART, TREE_DECODER):
+        settings = parsing_run(head, str(gold), valid, 1, tmp_path / "third")
+        del settings["text"]
+        settings["train"] |= {"start": str(tmp_path / "first")}
+        started = ParsingJob(ParsingRun.model_validate(settings))
+        started.prepare()
+        rates.append(started.run.train.head_rate)
+    assert rates == [1, 2]  # the first continues with its own head
 
 
 def test_unknown_labels_of_validation_trees_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -82,8 +82,8 @@ class LoopConfig(Config):
     head_rate: float | None = Field(
         None,
         gt=0,
-        description="Learning rate of the head, as a multiple of the schedule's. null: 10 for a new head on a body "
-        "from `start`, otherwise 1.",
+        description="Learning rate of the head, as a multiple of the schedule's. null: for a new head on a body "
+        "from `start` 10, for a parser 2; otherwise 1.",
     )
     seed: int = Field(
         1, ge=0, description="Random seed for initial parameters, batch order, dropout and subword sampling."

@@ -44,8 +44,6 @@ from dragoman.training.objectives.objective import Objective
 from dragoman.training.task import Content, Job
 from dragoman.training.validation import Measure, Validation
 
-NEW_HEAD_RATE = 10.0
-"""Default of `train.head_rate` for a new head on a trained body."""
 _MIN_INTERVAL = 50
 """Minimum number of updates between validations of a run that only patience ends."""
 
@@ -71,6 +69,9 @@ class LabelledJob(Job):
         super().__init__(started.run, started.start)
 
     unit = "labels"
+
+    new_head_rate = 10.0
+    """Default of `train.head_rate` for a new head on a trained body."""
 
     # Defined by the task:
 
@@ -191,10 +192,10 @@ class LabelledJob(Job):
         self.run = self.run.model_copy(update={"model": model.model_copy(update={"head": self.run.model.head})})
 
     def _head_rate(self, head: HeadConfig) -> float:
-        """Return `train.head_rate`, by default 10 for a new head on a trained body."""
+        """Return `train.head_rate`, by default `new_head_rate` for a new head on a trained body."""
         if self.run.train.head_rate is not None:
             return self.run.train.head_rate
-        return 1.0 if self.start is None or has_same_head(self.start, head) else NEW_HEAD_RATE
+        return 1.0 if self.start is None or has_same_head(self.start, head) else self.new_head_rate
 
     def _limit(self) -> int | None:
         """Return the maximum number of tokens of an input: `data.length` or the model's number of positions."""

@@ -36,6 +36,7 @@ class ParsingJob(LabelledJob):
     train: Sequence[ParsedSentence]
     valid: Sequence[ParsedSentence]
     unit = "symbols"
+    new_head_rate = 2.0  # a decoder has layers of its own, which large updates disturb
 
     def read(self, run: ParsingRun) -> tuple[list[ParsedSentence], list[ParsedSentence]]:
         """Read the treebanks. See `LabelledJob.read`."""

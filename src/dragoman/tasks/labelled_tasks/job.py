@@ -17,7 +17,7 @@ from dragoman.models.parts import count_parameters
 from dragoman.tasks.body import fill_body, has_same_head, load_body
 from dragoman.tasks.corpus_job import activation_bytes
 from dragoman.tasks.labelled.card import training_facts, write_training_section
-from dragoman.tasks.labelled.job import NEW_HEAD_RATE, LabelledJob, validation_interval
+from dragoman.tasks.labelled.job import LabelledJob, validation_interval
 from dragoman.tasks.labelled.jobs import AnsweringJob, ClassificationJob, RegressionJob, TaggingJob
 from dragoman.tasks.labelled.parsing import ParsingJob
 from dragoman.tasks.labelled_tasks.config import LabelledTasksRun
@@ -96,13 +96,14 @@ class LabelledTasksJob(TaskMixture):
             self.run = self.run.model_copy(update={"train": train})
 
     def _head_rate(self, head: SeveralHeadsConfig) -> float:
-        """Return `train.head_rate`, by default 10 if a head is new on a trained body."""
+        """Return `train.head_rate`, by default the lowest `new_head_rate` of the new heads on a trained body."""
         if self.run.train.head_rate is not None:
             return self.run.train.head_rate
         start = self.start
-        if start is None or all(has_same_head(start, each, name) for name, each in (head.heads or {}).items()):
+        if start is None:
             return 1.0
-        return NEW_HEAD_RATE
+        new = [name for name, each in (head.heads or {}).items() if not has_same_head(start, each, name)]
+        return min((self._jobs[name].new_head_rate for name in new), default=1.0)
 
     @property
     def model_width(self) -> int:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from dragoman.data.batches.masking import MASK
 from dragoman.models.encoder_only import EncoderOnlyConfig
+from dragoman.tasks.labelled.job import LabelledJob
 from dragoman.tasks.masked_language_model.config import MaskedLanguageModelRun
 from dragoman.tasks.masked_language_model.job import MaskedLanguageModelJob
 from dragoman.tasks.start import StartedRun
@@ -16,6 +17,8 @@ class MaskedMemberJob(MaskedLanguageModelJob):
 
     It has the methods by which `LabelledTasksJob` combines jobs (see `LabelledJob`).
     """
+
+    new_head_rate = LabelledJob.new_head_rate
 
     def __init__(self, run: MaskedLanguageModelRun, started: StartedRun, task: str) -> None:
         """started: the run with the body of `train.start`. task: name of the task."""
