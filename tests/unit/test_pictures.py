@@ -179,3 +179,11 @@ def test_the_numbers_of_a_logarithmic_axis_are_plain() -> None:
     labels = {label.get_text() for label in axes.get_yticklabels()}
     assert {"10", "100", "1,000"} <= labels
     assert not any("$" in label for label in labels)
+
+
+@pytest.mark.parametrize("span", [2.0, 1e3, 1e9, 1e18])
+def test_a_logarithmic_axis_has_numbers_whatever_its_span(span: float) -> None:
+    curve = Curve("", np.arange(2.0), np.array([1.0, span]))
+    (axes,) = Curves(title="", caption="", panels=(CurvePanel("norm", "", (curve,), is_logarithmic=True),)).draw().axes
+    low, high = axes.get_ylim()
+    assert 2 <= sum(low <= each <= high for each in axes.get_yticks()) <= 20

@@ -86,6 +86,7 @@ def test_the_keyboard_reads_every_cell(tabs: WorkbenchTabs, server: WorkbenchSer
     expect(said).to_have_text(re.compile(r"^\. → \.: "))
     assert grid.get_attribute("aria-details") == tab.locator(".numbers").get_attribute("id")
     tab.get_by_text("Numbers as a table").click()
+    tab.locator(".numbers tbody tr").first.wait_for()
     rows = [row.locator("td").all_inner_texts() for row in tab.locator(".numbers tbody tr").all()]
     assert (
         rows

@@ -226,6 +226,7 @@ def test_the_rollout_is_shown_beside_the_heads(tabs: WorkbenchTabs, server: Work
     expect(tab.get_by_role("heading", name="Rollout through layer 2")).to_be_visible()
     expect(tab.get_by_role("group", name="Order of the heads")).to_be_hidden()
     tab.get_by_text("Numbers as a table").locator("visible=true").click()
+    tab.locator("tbody tr").first.wait_for()
     shown = [row.locator("td").all_inner_texts() for row in tab.locator("tbody tr").all()]
     assert (
         shown

@@ -30,6 +30,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkbenchServer
 def table(tab: Any) -> np.ndarray:
     """All values of the table of numbers, over all its pages."""
     tab.get_by_text("Numbers as a table").click()
+    tab.locator(".numbers tbody tr").first.wait_for()
     values: list[float] = []
     while True:
         values += [float(cell) for cell in tab.locator(".numbers tbody td:last-child").all_inner_texts()]

@@ -88,7 +88,8 @@ def _format_axes(axes: Axes, panel: CurvePanel, x_label: str) -> None:
     axes.set_axisbelow(True)
     axes.tick_params(labelsize=8, colors=QUIET, length=0)
     if panel.is_logarithmic:
-        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        low, high = axes.get_ylim()
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 1000 * low else (1,)))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
         axes.yaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
