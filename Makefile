@@ -60,7 +60,7 @@ $(BIN)/python:
 
 $(VENV)/.core: pyproject.toml | $(BIN)/python
 	@echo "installing dragoman into $(VENV) (a minute or two the first time)"
-	$(PIP) install --editable .
+	$(PIP) install --editable '.[serve]'
 	@touch $@
 
 # Modules are compiled when the tests import them, because compiling all of torch, Ray and similar packages takes a

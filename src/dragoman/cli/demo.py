@@ -84,6 +84,7 @@ def demo(
     print(f"learning curve     {out / 'curves.png'}")
     print(f"attention picture  {attention}")
     print(f"try it             echo {quote(sources[example])} | dragoman translate {out}")
+    print(f"look inside        dragoman workbench {out}")
     info(f"the demo took {(time.monotonic() - start) / 60:.1f} minutes")
 
 

@@ -142,6 +142,8 @@ def test_heads_are_sorted_by_entropy(tabs: WorkbenchTabs, server: WorkbenchServe
     maps = server.workspace.inspect("one", "a dog runs", "ein Hund", "").kinds["encoder.self_attention"]
     exact = [float(-(head * np.log2(head)).sum(1).mean()) for each in maps for head in each.weights]
     assert shown == pytest.approx(sorted(exact), abs=0.006)
+    heads = [re.search(r"ayer (\d+), head (\d+)", label).groups() for label in labels]  # type: ignore[union-attr, arg-type]
+    assert tab.locator(".head-name").all_inner_texts() == [".".join(each) for each in heads]
 
 
 def test_lines_of_a_token_are_shown_and_spoken(tabs: WorkbenchTabs, server: WorkbenchServer) -> None:

@@ -19,7 +19,7 @@ export class HeadGrid {
     this.limit = limit;
     const sorted = order === "entropy" ? byEntropy(rows) : rows;
     this.rows = sorted.map((row, index) => {
-      const cells = row.map((panel) => this.cell(panel));
+      const cells = row.map((panel) => this.cell(panel, order === "entropy" ? `${panel.layer ?? 1}.${panel.name}` : panel.name));
       const name = order === "entropy" ? `Heads ${index * sorted[0].length + 1} to ${index * sorted[0].length + row.length}` : `Layer ${row[0].layer ?? 1}`;
       const label = order === "entropy" ? `${index * sorted[0].length + 1} …` : name;
       const element = make("div", { class: "head-row", role: "row" }, make("span", { class: "head-label small muted", role: "rowheader", "aria-label": name }, label), ...cells.map(({ element: cell }) => cell));
@@ -32,14 +32,15 @@ export class HeadGrid {
     this.paint();
   }
 
-  cell(panel) {
+  /** name: below the map. In the order of entropy, it is the layer and the head, such as 2.1. */
+  cell(panel, name) {
     const canvas = make("canvas", { "aria-hidden": "true" });
     const label = `${panel.heading}: entropy ${entropy(panel).toFixed(2)} bits`;
     const element = make(
       "div",
       { class: "head", role: "gridcell", tabindex: "-1", "aria-label": label, title: label, onclick: () => this.onSelect(panel) },
       make("div", { class: "head-map" }, canvas),
-      make("span", { class: "head-name", "aria-hidden": "true" }, panel.name),
+      make("span", { class: "head-name", "aria-hidden": "true" }, name),
     );
     return { element, canvas, panel };
   }
