@@ -56,7 +56,7 @@ class Record(NamedTuple):
 
     line: line of the corpus, counted from 1. source: the source. targets: one target, or alternatives. content: the
     texts of the fields of the source, one per line, without the words of the template. sentences: the elements of the
-    first list in the source; empty if there is none.
+    first field of the source that contains a list; empty if no field does.
     """
 
     line: int

@@ -1,5 +1,32 @@
 // Cells of a map of rows and columns, under the pointer and under the arrow keys.
 
+import { make, newId } from "../dom.js";
+import { DataTable } from "./table.js";
+
+/**
+ * Return the elements of a map with labelled rows and columns. name: the accessible name. picture: the element that draws the
+ * cells. `cursor` is the cell that screen readers read, `table` has the values of all cells, and `scroll` contains the map.
+ */
+export function cellMap(name, picture) {
+  const [cell, details] = [newId(), newId()];
+  const rowBand = make("div", { class: "band row-band", "aria-hidden": "true", hidden: true });
+  const columnBand = make("div", { class: "band column-band", "aria-hidden": "true", hidden: true });
+  const cursor = make("div", { role: "gridcell", id: cell, class: "unseen" });
+  const grid = make(
+    "div",
+    { class: "map-cells", role: "grid", tabindex: "0", "aria-label": name, "aria-activedescendant": cell, "aria-details": details },
+    picture,
+    rowBand,
+    columnBand,
+    make("div", { role: "row", class: "unseen" }, cursor),
+  );
+  const rowLabels = make("div", { class: "row-labels", "aria-hidden": "true" });
+  const columnLabels = make("div", { class: "column-labels", "aria-hidden": "true" });
+  const readout = make("p", { class: "readout small" });
+  const scroll = make("div", { class: "map-scroll" }, make("div", { class: "map" }, columnLabels, rowLabels, grid));
+  return { grid, rowBand, columnBand, cursor, rowLabels, columnLabels, readout, table: new DataTable(details), scroll };
+}
+
 /** Return the {row, column} of a pointer event in an element that consists of `rows` × `columns` cells of the same size. */
 export function cellAt(event, element, rows, columns) {
   const box = element.getBoundingClientRect();

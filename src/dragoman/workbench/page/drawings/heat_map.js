@@ -1,10 +1,9 @@
 // A heat map with labelled rows and columns. One tab stop; arrow keys move between the cells, whose values are announced.
 
-import { make, newId, token, visible } from "../dom.js";
-import { cellAfter, cellAt } from "./cells.js";
+import { make, token, visible } from "../dom.js";
+import { cellAfter, cellAt, cellMap } from "./cells.js";
 import { onThemeChange, paint, scale } from "./colours.js";
 import { describeLargest } from "./panels.js";
-import { DataTable } from "./table.js";
 
 /** The size of a cell in pixels. */
 const [SMALLEST, LARGEST] = [9, 30];
@@ -19,24 +18,8 @@ export class HeatMap {
   constructor(root, name, announce, onPoint = () => {}) {
     this.announce = announce;
     this.onPoint = onPoint;
-    const [cell, details] = [newId(), newId()];
     this.canvas = make("canvas", { class: "cells", "aria-hidden": "true" });
-    this.rowBand = make("div", { class: "band row-band", "aria-hidden": "true", hidden: true });
-    this.columnBand = make("div", { class: "band column-band", "aria-hidden": "true", hidden: true });
-    this.cursor = make("div", { role: "gridcell", id: cell, class: "unseen" });
-    this.grid = make(
-      "div",
-      { class: "map-cells", role: "grid", tabindex: "0", "aria-label": name, "aria-activedescendant": cell, "aria-details": details },
-      this.canvas,
-      this.rowBand,
-      this.columnBand,
-      make("div", { role: "row", class: "unseen" }, this.cursor),
-    );
-    this.rowLabels = make("div", { class: "row-labels", "aria-hidden": "true" });
-    this.columnLabels = make("div", { class: "column-labels", "aria-hidden": "true" });
-    this.readout = make("p", { class: "readout small" });
-    this.table = new DataTable(details);
-    this.scroll = make("div", { class: "map-scroll" }, make("div", { class: "map" }, this.columnLabels, this.rowLabels, this.grid));
+    Object.assign(this, cellMap(name, this.canvas));
     root.append(this.scroll, this.readout, this.table.element);
     this.grid.addEventListener("pointermove", (event) => this.point(this.cellAt(event), false));
     this.grid.addEventListener("pointerleave", () => this.point(this.position, false));

@@ -1,10 +1,9 @@
 // The links between the words of a sentence (rows) and of its translation (columns), a mark per layer in each linked cell.
 // One tab stop; arrow keys move between the cells, which are read out.
 
-import { draw, make, newId, token, visible } from "../dom.js";
-import { cellAfter, cellAt } from "./cells.js";
+import { draw, make, token, visible } from "../dom.js";
+import { cellAfter, cellAt, cellMap } from "./cells.js";
 import { goldCell, linkMark } from "./link_marks.js";
-import { DataTable } from "./table.js";
 
 /** The size of a cell in pixels. */
 const [SMALLEST, LARGEST] = [20, 38];
@@ -19,24 +18,8 @@ export class LinkGrid {
    */
   constructor(root, announce, onSelect, onEnter) {
     Object.assign(this, { announce, onSelect, onEnter });
-    const [cell, details] = [newId(), newId()];
     this.svg = draw("svg", { class: "links", "aria-hidden": "true" });
-    this.rowBand = make("div", { class: "band row-band", "aria-hidden": "true", hidden: true });
-    this.columnBand = make("div", { class: "band column-band", "aria-hidden": "true", hidden: true });
-    this.cursor = make("div", { role: "gridcell", id: cell, class: "unseen" });
-    this.grid = make(
-      "div",
-      { class: "map-cells", role: "grid", tabindex: "0", "aria-label": "Links between the words", "aria-activedescendant": cell, "aria-details": details },
-      this.svg,
-      this.rowBand,
-      this.columnBand,
-      make("div", { role: "row", class: "unseen" }, this.cursor),
-    );
-    this.rowLabels = make("div", { class: "row-labels", "aria-hidden": "true" });
-    this.columnLabels = make("div", { class: "column-labels", "aria-hidden": "true" });
-    this.readout = make("p", { class: "readout small" });
-    this.table = new DataTable(details);
-    this.scroll = make("div", { class: "map-scroll" }, make("div", { class: "map" }, this.columnLabels, this.rowLabels, this.grid));
+    Object.assign(this, cellMap("Links between the words", this.svg));
     root.append(this.scroll, this.readout);
     this.grid.addEventListener("pointermove", (event) => this.point(this.cellAt(event), false));
     this.grid.addEventListener("pointerleave", () => this.point(this.position, false));
