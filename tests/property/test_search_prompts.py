@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from given_logits import GivenLogits
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_search import Rules, plain_search
@@ -21,6 +20,7 @@ from dragoman.decode.prompts import Prompts
 from dragoman.decode.rules.rule import Restriction, Step
 from dragoman.decode.sampling import SamplingConfig, sample, uniforms
 from dragoman.decode.search import SearchConfig, search
+from dragoman.lecture.probability_tree import GivenLogits
 from dragoman.models.interface import Memory, State, TensorTree
 from dragoman.text.symbols import BOS
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from given_logits import GivenLogits
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from plain_groups import beam_decode, diverse_search
@@ -23,6 +22,7 @@ from dragoman.decode.rules.restrictions import NoRepeatNgram
 from dragoman.decode.rules.rule import Step
 from dragoman.decode.sampling import SamplingConfig, uniforms
 from dragoman.decode.search import Hypothesis, SearchConfig, search
+from dragoman.lecture.probability_tree import GivenLogits
 from dragoman.models.interface import Memory, State
 from dragoman.text.symbols import BOS, EOS
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from given_logits import GivenLogits
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_search import Rules, next_log_probabilities, plain_search
@@ -24,6 +23,7 @@ from dragoman.decode.rules.restrictions import ForbiddenTokens, MinimumLength
 from dragoman.decode.rules.rule import Addition, BeamSizes, Endings, Restriction, Rule, Scoring, Sizes, Step
 from dragoman.decode.sampling import Draws, SamplingConfig, uniforms
 from dragoman.decode.search import SearchConfig, search
+from dragoman.lecture.probability_tree import GivenLogits
 from dragoman.models.interface import Decoder, Memory, State, TensorTree
 from dragoman.text.symbols import BOS, EOS
 

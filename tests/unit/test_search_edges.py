@@ -5,7 +5,6 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from given_logits import GivenLogits
 from pydantic import ValidationError
 from searching import searched
 from torch import Tensor
@@ -15,6 +14,7 @@ from dragoman.decode.forced import force
 from dragoman.decode.rules.coverage import penalty
 from dragoman.decode.rules.length_penalty import GNMTPenalty, MeanLogProbability, NoPenalty
 from dragoman.decode.search import SearchConfig
+from dragoman.lecture.probability_tree import GivenLogits
 from dragoman.models.interface import Memory, State
 from dragoman.text.symbols import BOS, EOS, PAD, UNK
 

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import torch
 import yaml
-from given_logits import GivenLogits
 from scripted_decoder import Script
 from torch import Tensor
 
@@ -18,6 +17,7 @@ from dragoman.checkpoint.meta import Meta
 from dragoman.cli.main import main
 from dragoman.data.batches.batch import pad
 from dragoman.decode.search import SearchConfig
+from dragoman.lecture.probability_tree import GivenLogits
 from dragoman.models.interface import Decoder, Memory, State
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.text.symbols import BOS, EOS, UNK

@@ -53,7 +53,7 @@ class ProbabilityTree:
                 before = self.words(ids[: len(ids) - count + position + 1])
                 for word, probability in self.successors.get(before, {END: 1.0}).items():
                     logits[row, position, self.vocabulary.index(word)] = torch.tensor(probability).log()
-        return _Logits(logits), state.after(count, written)
+        return GivenLogits(logits), state.after(count, written)
 
     def words(self, ids: Sequence[int]) -> tuple[str, ...]:
         """Return the words of token ids, without the start and the end of the sentence."""
@@ -104,8 +104,8 @@ class ProbabilityTree:
 
 
 @dataclass(frozen=True)
-class _Logits:
-    """An `Output`. all: logits (R, T, V)."""
+class GivenLogits:
+    """An `Output` whose logits are given. all: logits (R, T, V). attention: (R, T, S) or None."""
 
     all: Tensor
     attention: Tensor | None = None
