@@ -1,4 +1,4 @@
-"""Captures the screens of the section "Progress" in docs/tutorial.md with tmux, and prints them as Markdown.
+"""Captures the screens of the section "Progress" in docs/paths/own-corpus.md with tmux, and prints them as Markdown.
 
     python benchmarks/tutorial_screens.py
 

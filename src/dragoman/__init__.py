@@ -1,6 +1,7 @@
 """dragoman: train machine-translation models on sentence pairs, and translate with them.
 
-Each command of the command line has a function of the same purpose; docs/python.md introduces them in a notebook.
+Each command of the command line has a function of the same purpose; docs/reference/python.md introduces them in a
+notebook.
 """
 
 from dragoman.base.early_exit import exit_on_interrupt

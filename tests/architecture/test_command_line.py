@@ -120,7 +120,7 @@ def test_recipes_are_valid(recipe: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_documented_language_models_are_valid(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "language-models.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "models" / "language-models.md").read_text(encoding="utf-8")
     recipes = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
     kinds = []
     for recipe in recipes:

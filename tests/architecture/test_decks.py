@@ -1,10 +1,10 @@
-"""docs/decks.md names only settings, commands, options, files, tests, names and headings that exist."""
+"""docs/lecture/decks.md names only settings, commands, options, files, tests, names and headings that exist."""
 
 import pytest
 from documented import ROOT, code, faults, rows
 
 DOCS = ROOT / "docs"
-PAGE = (DOCS / "decks.md").read_text(encoding="utf-8")
+PAGE = (DOCS / "lecture" / "decks.md").read_text(encoding="utf-8")
 PLAIN = frozenset({"runs/ende", "runs/lm"})
 """Placeholders for the reader's own folders."""
 
@@ -15,7 +15,7 @@ def _data(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_everything_that_the_page_names_exists() -> None:
-    assert faults(PAGE, DOCS, PLAIN) == []
+    assert faults(PAGE, DOCS / "lecture", PLAIN) == []
     assert len(code(PAGE)) > 250
     assert set(code(PAGE)) >= PLAIN
 
@@ -53,9 +53,9 @@ def test_everything_that_the_page_names_exists() -> None:
         ("`dragoman.Translator.attention`", None),
         ("`dragoman.Translator.hearing`", "no such name"),
         ("`dragoman.lecture.attention_as_convolution.Convolution9d`", "no such name"),
-        ("[variants](variants.md#presets), [here](#a-heading-000)\n\n# A heading: 000\n", None),
+        ("[variants](reference/variants.md#presets), [here](#a-heading-000)\n\n# A heading: 000\n", None),
         ("[variants](variations.md)", "no such file"),
-        ("[variants](variants.md#presents)", "no such heading"),
+        ("[variants](reference/variants.md#presents)", "no such heading"),
         ("`norm_first=True`", "code of a form that nothing checks"),
         ("`dragoman demo", "half a span of code"),
     ],

@@ -1,4 +1,4 @@
-"""Every measured number in docs/decks.md and README.md is in the table or the text that it links to."""
+"""Every measured number in docs/lecture/decks.md and README.md is in the table or the text that it links to."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,8 @@ from documented import FENCED, ROOT, rows
 from figures import Figure, bare_numbers, fault, figures, rounds_to, sources
 
 DOCS = ROOT / "docs"
-DECKS, README = (path.read_text(encoding="utf-8") for path in (DOCS / "decks.md", ROOT / "README.md"))
+LECTURE = DOCS / "lecture"
+DECKS, README = (path.read_text(encoding="utf-8") for path in (LECTURE / "decks.md", ROOT / "README.md"))
 MEASURED_SECTION = "Why another toolkit"
 """The section of README.md in which every number is measured."""
 
@@ -29,7 +30,9 @@ def units(page: str) -> dict[str, list[str]]:
     return found
 
 
-@pytest.mark.parametrize(("page", "folder", "least"), [(DECKS, DOCS, 140), (README, ROOT, 20)], ids=["decks", "README"])
+@pytest.mark.parametrize(
+    ("page", "folder", "least"), [(DECKS, LECTURE, 140), (README, ROOT, 20)], ids=["decks", "README"]
+)
 def test_every_linked_figure_is_in_its_source(page: str, folder: Path, least: int) -> None:
     linked = figures(page)
     assert len(linked) > least
@@ -39,7 +42,7 @@ def test_every_linked_figure_is_in_its_source(page: str, folder: Path, least: in
 def test_every_measured_number_of_the_decks_has_a_source() -> None:
     table = [row for row in rows(DECKS.split("## 000", 1)[1]) if len(row) > 3]
     assert len(table) > 120
-    lacking = {row[0]: without_source(" ".join(row), row[-1], DECKS, DOCS) for row in table}
+    lacking = {row[0]: without_source(" ".join(row), row[-1], DECKS, LECTURE) for row in table}
     assert {name: numbers for name, numbers in lacking.items() if numbers} == {}
     measured = [row for row in table if row[-1].startswith(("V", "M:"))]
     assert len(measured) > 50
@@ -98,7 +101,7 @@ All models were trained for 44 minutes, which cost 1,234.5 J.
     ],
 )
 def test_each_violation_is_noticed(figure: Figure, reason: str | None) -> None:
-    found = fault(figure, PAGE, DOCS)
+    found = fault(figure, PAGE, LECTURE)
     assert found is None if reason is None else found is not None and reason in found
 
 
@@ -106,7 +109,8 @@ def test_numbers_without_a_source_are_noticed() -> None:
     cell = 'V: [42.1](#results "1; Multi30k") after 44 minutes on `tests 7` and 45 others, 1e6 times'
     assert [figure.text for figure in figures(cell + ", see deck [000](#blocks)")] == ["42.1"]
     assert bare_numbers(cell) == ["44", "45", "1e6"]
-    assert without_source(cell, cell, PAGE, DOCS) == ["45", "1e6"]
+    assert without_source(cell, cell, PAGE, LECTURE) == ["45", "1e6"]
     assert (
-        without_source("see `test_language_model_config.py::test_the_size_of_gpt_1`", "116,536,320", PAGE, DOCS) == []
+        without_source("see `test_language_model_config.py::test_the_size_of_gpt_1`", "116,536,320", PAGE, LECTURE)
+        == []
     )

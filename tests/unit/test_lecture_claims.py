@@ -1,4 +1,4 @@
-"""Claims of docs/decks.md about the lecture decks' formulas: their errors, and the correct values."""
+"""Claims of docs/lecture/decks.md about the lecture decks' formulas: their errors, and the correct values."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""docs/python.md runs, also as a notebook, and names all functions of the package and of its commands."""
+"""docs/reference/python.md runs, also as a notebook, and names all functions of the package and of its commands."""
 
 import os
 import re
@@ -13,7 +13,7 @@ import typer
 import dragoman
 from dragoman.cli.main import app
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "python.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "python.md"
 SOURCE = str(Path(dragoman.__file__).parents[1])
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
 NOTEBOOKS = find_spec("nbclient") is not None and find_spec("ipykernel") is not None

@@ -76,7 +76,7 @@ def test_counts_by_hand() -> None:
     assert [convolution(3).path_length(distance) for distance in (1, 2, 10)] == [1, 2, 10]
     assert [dilated_convolution(3, (1, 2, 4, 8)).path_length(distance) for distance in (1, 3, 15, 16)] == [1, 2, 4, 5]
     assert windowed_attention(8).path_length(99) == 13
-    # docs/decks.md: from the first to the last of 100 tokens
+    # docs/lecture/decks.md: from the first to the last of 100 tokens
     ways = (recurrence(), convolution(3), dilated_convolution(3, (1, 2, 4, 8, 16)), attention())
     assert [mechanism.path_length(99) for mechanism in ways] == [99, 99, 18, 1]
     assert attention().path_length(10**6) == 1

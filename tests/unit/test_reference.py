@@ -12,7 +12,7 @@ from dragoman.cli.main import main
 from dragoman.tasks.kinds import TASKS
 from dragoman.tasks.translation.config import TranslationRun
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "settings.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "settings.md"
 
 
 class Apple(Config):
@@ -81,7 +81,7 @@ def test_the_page_is_current(capsys: pytest.CaptureFixture[str], monkeypatch: py
     assert main(["settings", "--markdown"]) == 0
     current = capsys.readouterr().out
     assert PAGE.read_text("utf-8") == current, (
-        "run: PYTHONPATH=src python -m dragoman settings --markdown > docs/settings.md"
+        "run: PYTHONPATH=src python -m dragoman settings --markdown > docs/reference/settings.md"
     )
 
 

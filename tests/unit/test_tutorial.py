@@ -18,7 +18,7 @@ from training_runs import SETTINGS, process_environment, write_corpus
 from dragoman.cli.main import main
 from dragoman.tasks.translation.validation import Validation, Validator
 
-TUTORIAL = Path(__file__).resolve().parents[2] / "docs" / "tutorial.md"
+TUTORIAL = Path(__file__).resolve().parents[2] / "docs" / "paths" / "own-corpus.md"
 SPINNER = "[⠁-⣿] "
 ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 LIVE = re.compile(f"^{SPINNER}")

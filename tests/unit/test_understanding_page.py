@@ -1,4 +1,4 @@
-"""The commands of docs/understanding.md and README.md, run with a table of German requests."""
+"""The commands of docs/how-to/models/understanding.md and README.md, run with a table of German requests."""
 
 import json
 import re
@@ -20,7 +20,9 @@ REQUESTS = {
     "Frage zur Lieferung": ("Wann kommt mein Paket?", "Wo ist die Sendung", "Wie lange dauert der Versand"),
     "Rückgabe oder Umtausch": ('Die Hose ist zu groß ("XL")', "Kann ich das umtauschen?", "Ich schicke es zurück"),
 }
-PAGES = {name: (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/understanding.md")}
+PAGES = {
+    name: (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/how-to/models/understanding.md")
+}
 
 
 def commands(page: str) -> list[str]:
@@ -52,13 +54,15 @@ def test_three_commands_from_a_table_to_a_served_classifier(
     monkeypatch.chdir(tmp_path)
     write_requests(tmp_path)
     train, evaluate, serve = commands(PAGES["README.md"])[:3]
-    assert [train, evaluate, serve] == commands(PAGES["docs/understanding.md"])[:3]
+    assert [train, evaluate, serve] == commands(PAGES["docs/how-to/models/understanding.md"])[:3]
     assert main([*shlex.split(train)[1:], "--quiet"]) == 0
     capsys.readouterr()
     assert main([*shlex.split(evaluate)[1:], "--quiet"]) == 0
     assert re.search(r"baseline: always '(" + "|".join(REQUESTS) + ")'", capsys.readouterr().out)
     (predict,) = [
-        line for line in commands(PAGES["docs/understanding.md"]) if line.startswith("dragoman predict runs")
+        line
+        for line in commands(PAGES["docs/how-to/models/understanding.md"])
+        if line.startswith("dragoman predict runs")
     ][:1]
     assert main([*shlex.split(predict)[1:], "--quiet"]) == 0
     predictions = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

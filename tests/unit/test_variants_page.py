@@ -1,4 +1,4 @@
-"""docs/variants.md: every line of YAML on it is valid, and every kind is on it."""
+"""docs/reference/variants.md: every line of YAML on it is valid, and every kind is on it."""
 
 import re
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from dragoman.tasks.kinds import TASKS
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.training.task import RunConfig
 
-PAGE = (Path(__file__).parents[2] / "docs" / "variants.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "variants.md").read_text(encoding="utf-8")
 REFUSED = "## Incompatible settings"
 SNIPPET = re.compile(r"`(\{?(?:task|data|text|model|train|search|auxiliary_tasks): .*?)`")
 # Levels whose default means "chosen from other settings" or "none", and groups that every recipe has.

@@ -11,8 +11,8 @@ by corpus size.
 PAGE = f"""# All settings
 
 This page lists all settings of `dragoman train`. Set them in a recipe (YAML) or on the command line as `key=value`.
-The page is generated with `dragoman settings --markdown > docs/settings.md`. `dragoman settings train.schedule` prints
-a single group.
+The page is generated with `dragoman settings --markdown > docs/reference/settings.md`.
+`dragoman settings train.schedule` prints a single group.
 
 {NOTE}"""
 

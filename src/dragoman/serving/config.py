@@ -270,7 +270,8 @@ class ControlConfig(Config):
     )
     glossary: Path | None = Field(None, description="Glossary file, as in --glossary; null: none.")
     guard: bool | None = Field(
-        None, description="Search again if a translation has problems, such as repetitions (docs/guard.md)."
+        None,
+        description="Search again if a translation has problems, e.g. repetitions (docs/how-to/translating/guard.md).",
     )
 
 

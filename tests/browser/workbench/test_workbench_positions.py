@@ -1,4 +1,4 @@
-"""The view of positions and masks: matrices, criteria, the figures of docs/decks.md, masks and schedules."""
+"""The view of positions and masks: matrices, criteria, the figures of docs/lecture/decks.md, masks and schedules."""
 
 import re
 from collections.abc import Iterator

@@ -1,9 +1,10 @@
 """`CTranslate2Engine`: the engine that searches with CTranslate2, on the CPU.
 
 CTranslate2 implements the search, so its results differ from the results of the other engines (see
-docs/translation-speed.md). A search ends once `beam` hypotheses have finished. A score is the sum of log-probabilities
-divided by lengthᵅ. Forbidden tokens, and the end of sentence before the minimum length, are removed from the
-distribution, which is then renormalised. A prefix counts towards the length, but not towards log-probabilities.
+docs/explanation/translation-speed.md). A search ends once `beam` hypotheses have finished. A score is the sum of
+log-probabilities divided by lengthᵅ. Forbidden tokens, and the end of sentence before the minimum length, are removed
+from the distribution, which is then renormalised. A prefix counts towards the length, but not towards
+log-probabilities.
 """
 
 from collections import deque
