@@ -67,10 +67,14 @@ def no_waiting_for_the_disk() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def quick_reports(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Skip the slowest parts of a run, plots and speed measurement, except for tests marked `real_reports`."""
+    """Skip the slowest parts of a run, except for tests marked `real_reports`.
+
+    They are plots, the speed measurement, and the detection of the languages for the model card.
+    """
     if "real_reports" in request.keywords:
         return
     monkeypatch.setattr("dragoman.training.progress.report.draw_curves", lambda log, png: None)
+    monkeypatch.setattr("dragoman.checkpoint.card_languages.sample_language", lambda sentences: None)
     monkeypatch.setattr("dragoman.training.profiling.utilisation._SIZE", {"cpu": 64})
     monkeypatch.setattr("dragoman.training.profiling.utilisation._SECONDS", 0.001)
 

@@ -202,6 +202,7 @@ def test_the_command_line_imports_and_exports(folder: Path, tmp_path: Path, capf
     assert main(["export", ours, "--to", "bert", "--out", out]) == 0
     assert (tmp_path / "out" / PARAMETERS).is_file()
     assert "SHA-256" in (tmp_path / "ours" / "README.md").read_text()
+    assert "\nlibrary_name: transformers\n" in (tmp_path / "out" / "README.md").read_text()
     change_tensors(folder, lambda tensors: tensors.pop(QUERY))
     assert main(["import", str(folder), "--out", str(tmp_path / "damaged")]) == 1
     error = capfd.readouterr().err

@@ -133,7 +133,7 @@ def test_learns_resumes_bit_for_bit_is_described_and_has_a_card(server: Server, 
     assert outcome(whole)["log"][-1]["valid_accuracy"] > 0.8
     assert describe(whole / RUN, depth=1).whole.parts == describe(recipe(command[1]), depth=1).whole.parts
     card = (whole / RUN / "README.md").read_text()
-    assert card.startswith("# Classifier") and "| accuracy |" in card
+    assert "\n# Classifier" in card and "| accuracy |" in card
 
 
 def test_starts_from_a_translators_encoder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -165,7 +165,7 @@ def test_a_text_without_documents_is_not_evaluated(body: Path) -> None:
 
 def test_the_folder_is_described_as_a_denoising_model(body: Path) -> None:
     card = (body / "README.md").read_text()
-    assert card.startswith("# Denoising encoder–decoder\n")
+    assert "\n# Denoising encoder–decoder\n" in card
     assert "| Noise | sentence permutation, then infilling (rate 0.3, mean span 3.0) |" in card
     assert "perplexity of the targets" in card
     assert "a denoising encoder–decoder" in str(describe(body))

@@ -140,7 +140,7 @@ def test_a_frozen_body_is_not_changed_by_training(body: Path, tmp_path: Path) ->
     assert changed(body, tmp_path / "free")
     train(recipe(tmp_path, "classification", "frozen", start=str(body), freeze=["encoder"]), quiet=True)
     card = (tmp_path / "frozen" / "README.md").read_text()
-    assert "| Parts that were not trained | encoder |" in card and f"| Initialised from | {body} |" in card
+    assert "| Parts that were not trained | encoder |" in card and f"| Initialised from | {body.name} |" in card
     assert changed(body, tmp_path / "frozen") == set()
 
 

@@ -271,7 +271,7 @@ def test_the_card_describes_every_task(folder: Path) -> None:
         assert f"## Labels of {name}\n" in card
     assert "| Checkpoint selected by | mean on " in card
     assert "| Weights of the tasks | animals 1, length 0.5, names 1 |" in card
-    assert card.count("Checkpoint selected by") == 1 and card.startswith("# Prediction model for several tasks")
+    assert card.count("Checkpoint selected by") == 1 and "\n# Prediction model for several tasks" in card
     assert "| B-PER |" in card and "| yes |" in card
     scores = {each["metric"]: each for each in json.loads((folder / "meta.json").read_text())["scores"]}
     assert scores["animals accuracy"]["data"].endswith("animals.tsv")

@@ -211,7 +211,7 @@ def test_each_loader_names_the_functions_for_the_other_kind_of_folder(tmp_path: 
     for folder in ("writes", "translates"):
         load_model_folder(tmp_path / folder, torch.device("cpu"))
     card = (tmp_path / "writes" / "README.md").read_text(encoding="utf-8")
-    assert card.startswith("# Language model\n")
+    assert "\n# Language model\n" in card
     assert "dragoman generate" in card
 
 

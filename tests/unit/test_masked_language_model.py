@@ -164,7 +164,7 @@ def test_fills_are_the_most_probable_tokens_and_their_probabilities(body: Path) 
 
 def test_the_card_says_that_the_model_fills_masks(body: Path, capsys: pytest.CaptureFixture[str]) -> None:
     card = (body / "README.md").read_text()
-    assert card.startswith("# Masked language model\n") and "fills masks in similar text best" in card
+    assert "\n# Masked language model\n" in card and "fills masks in similar text best" in card
     assert "| Tokens that are predicted | 15% |" in card and "| Seed | 1 |" in card
     assert "| Checkpoint selected by | loss on " in card and card.index("## Training") < card.index("## Use")
     assert main(["describe", str(body)]) == 0

@@ -75,7 +75,7 @@ def test_learns_from_neighbours_and_is_evaluated_over_seeds(trained: Path) -> No
     single = evaluate_labels(trained / "run" / "seed-2", trained / "nodes.tsv", {**edges, "split": "valid"})
     assert single.reports[0]["accuracy"].value is not None
     card = (trained / "run" / "seed-1" / "README.md").read_text()
-    assert card.startswith("# Node classifier") and "| A | 8 | 10 |" in card and "similar graphs best" in card
+    assert "\n# Node classifier" in card and "| A | 8 | 10 |" in card and "similar graphs best" in card
 
 
 def test_predicts_one_line_per_node(trained: Path) -> None:

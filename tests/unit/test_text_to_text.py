@@ -162,7 +162,7 @@ def test_summaries_are_learned_selected_by_rouge_and_compared_with_sentences(
     valid = next(line["valid_rougeL"] for line in reversed(log) if "valid_rougeL" in line)
     assert valid > 80
     card = (summarizer / "README.md").read_text()
-    assert card.startswith("# Summarization model") and "| ROUGE-L | " in card
+    assert "\n# Summarization model" in card and "| ROUGE-L | " in card
     assert main([*arguments, "--metric", "rouge1_stemmed", 'template.source="{label} . {source}"']) == 0
     assert "ROUGE-1 (stemmed)" in capsys.readouterr().out
     assert main([*arguments, "--source", str(test)]) == 2

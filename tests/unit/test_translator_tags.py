@@ -190,7 +190,7 @@ def test_a_folder_keeps_languages_and_its_card_lists_them(folder: Path, several:
     assert "| Tags of source texts | bt |" in card
     assert "dragoman translate FOLDER --to de" in card
     plain = Meta(step=1, target_language="de")
-    assert "--to" not in model_card(plain, {}, 1)
+    assert "--to" not in model_card(plain, {}, {})
     assert "target_languages" not in dump_meta(plain)
 
 

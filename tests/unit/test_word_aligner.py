@@ -70,7 +70,7 @@ def test_folders_are_those_of_a_word_aligner(tmp_path: Path) -> None:
     aligner, _ = WordAligner.train(*texts(20))
     aligner.save(tmp_path / "aligner")
     card = (tmp_path / "aligner" / "README.md").read_text()
-    assert card.startswith("# Word aligner") and "dragoman align --model" in card
+    assert "\n# Word aligner" in card and "dragoman align --model" in card
     assert "word aligner" in str(dragoman.describe(tmp_path / "aligner"))
     with pytest.raises(ModelError, match="is a word aligner; it cannot translate: use `dragoman align"):
         dragoman.Translator.load(tmp_path / "aligner")

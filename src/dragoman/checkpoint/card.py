@@ -1,67 +1,110 @@
 """The model card, which describes a model to its users (Mitchell et al. 2019, "Model Cards")."""
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
+from dragoman.checkpoint.card_architecture import architecture
+from dragoman.checkpoint.card_languages import CardLanguages, Samples
+from dragoman.checkpoint.card_metadata import metadata
+from dragoman.checkpoint.card_paths import without_folders
+from dragoman.checkpoint.card_table import table
 from dragoman.checkpoint.meta import Meta
-from dragoman.models.kinds import describe_kind
+from dragoman.models.kinds import ModelKind, describe_kind
 
 UNKNOWN = "not stated"
+_NO_LICENCE = (
+    f"{UNKNOWN}: ask its authors before you distribute it. Authors: add `license` to the metadata above, or set "
+    "`data.licence` before training"
+)
 
 
-def model_card(meta: Meta, config: Mapping[str, Any], parameters: int) -> str:
-    """Return the text of `README.md`. config: resolved settings of the run. parameters: number of parameters."""
-    targets = ", ".join(meta.target_languages) or meta.target_language
-    model = config.get("model")
-    kind = describe_kind(model if isinstance(model, Mapping) else {}, task_kind(config))
-    languages = kind.languages(meta.source_language, targets)
+def model_card(
+    meta: Meta,
+    config: Mapping[str, Any],
+    parameters: Mapping[str, int],
+    samples: Samples = MappingProxyType({}),
+) -> str:
+    """Return the text of `README.md`: metadata for the Hugging Face Hub, and a description for readers.
+
+    config: resolved settings of the run. parameters: number of values of each parameter, by name. samples: some texts
+    of each side, from which the languages are detected if neither the settings nor the names of the files contain them.
+    """
+    section = config.get("model")
+    model = section if isinstance(section, Mapping) else {}
+    task = task_kind(config)
+    kind = describe_kind(model, task)
+    languages = CardLanguages.of(meta, config, kind, samples)
+    between = languages.text(kind) or (" → ".join(kind.sides) if len(kind.sides) > 1 else "")
+    title = f"# {kind.title[:1].upper()}{kind.title[1:]}" + (f", {between}" if between else "")
+    several = len(meta.target_languages) > 1
+    option, argument = (
+        (f" --to {meta.target_languages[0]}", f', to="{meta.target_languages[0]}"') if several else ("", "")
+    )
+    use = (kind.example or kind.use).replace("{option}", option).replace("{argument}", argument)
+    lines = [
+        title,
+        "",
+        *table(("", ""), _facts(meta, model, kind, languages, sum(parameters.values())).items()),
+        *_section("Architecture", architecture(model, parameters)),
+        *_section("Scores", _scores(meta)),
+        *_section("Data", _data(meta)),
+        *_section("Use", [f"{use}. FOLDER is the folder of this file. All settings of the run are in `config.yaml`."]),
+        *_section("Limits", _limits(meta, kind)),
+        "",
+    ]
+    return "\n".join([*metadata(meta, config, kind, task, languages), "", without_folders("\n".join(lines), config)])
+
+
+def _section(title: str, lines: Sequence[str]) -> list[str]:
+    return ["", f"## {title}", "", *lines]
+
+
+def _facts(
+    meta: Meta, model: Mapping[str, Any], kind: ModelKind, languages: CardLanguages, count: int
+) -> dict[str, str]:
+    """Return the rows of the first table."""
     origin = (
         f"the mean of steps {', '.join(map(str, meta.averaged_steps))}" if meta.averaged_steps else f"step {meta.step}"
     )
-    facts = {
-        **({"Languages": languages or UNKNOWN} if kind.sides else {}),
-        "Licence": meta.licence or f"{UNKNOWN}: ask its authors before you distribute it",
-        **({"Parameters": f"{parameters:,}, {origin}"} if kind.has_updates else {"Values": f"{parameters:,}"}),
-        **(_architecture(model) if isinstance(model, Mapping) else {"Architecture": UNKNOWN}),
+    between = languages.text(kind)
+    return {
+        **({"Languages": f"{between}{languages.note}" if between else UNKNOWN} if kind.sides else {}),
+        "Licence": meta.licence or _NO_LICENCE,
+        **({"Parameters": f"{count:,}, {origin}"} if kind.has_updates else {"Values": f"{count:,}"}),
         **({"Tags of source texts": ", ".join(meta.tags)} if meta.tags else {}),
         **({"Distilled from": meta.teacher} if meta.teacher else {}),
         **({"Imported": meta.origin} if meta.origin else {}),
         **_word_vectors(meta, model),
         "Made with": ", ".join(f"{name} {number}" for name, number in meta.libraries.items()) or UNKNOWN,
     }
-    between = languages or (" → ".join(kind.sides) if len(kind.sides) > 1 else "")
-    title = f"# {kind.title[:1].upper()}{kind.title[1:]}" + (f", {between}" if between else "")
-    lines = [title, "", *table(("", ""), facts.items()), "", "## Scores", ""]
-    if meta.scores:
-        rows = [(score.metric, f"{score.value:.2f}", score.data, _code(score.signature)) for score in meta.scores]
-        lines += table(("metric", "value", "measured on", "signature"), rows)
-    else:
-        lines += ["None recorded."]
-    lines += ["", "## Data", ""]
-    if meta.data:
-        lines += table(("data set", "fingerprint"), ((name, _code(digest)) for name, digest in meta.data.items()))
-    else:
-        lines += ["Not recorded."]
-    several = len(meta.target_languages) > 1
-    option, argument = (
-        (f" --to {meta.target_languages[0]}", f', to="{meta.target_languages[0]}"') if several else ("", "")
-    )
-    use = (kind.example or kind.use).replace("{option}", option).replace("{argument}", argument)
+
+
+def _scores(meta: Meta) -> list[str]:
+    if not meta.scores:
+        return ["None recorded."]
+    rows = [(score.metric, f"{score.value:.2f}", score.data, _code(score.signature)) for score in meta.scores]
+    return table(("metric", "value", "measured on", "signature"), rows)
+
+
+def _data(meta: Meta) -> list[str]:
+    if not meta.data:
+        return ["Not recorded."]
+    pairs = sum(lengths.pairs for lengths in meta.lengths.values())
+    size = ["", f"After cleaning, the model was trained on {pairs:,} sentence pairs."] if pairs else []
+    return [*table(("data set", "fingerprint"), ((name, _code(digest)) for name, digest in meta.data.items())), *size]
+
+
+def _limits(meta: Meta, kind: ModelKind) -> list[str]:
     best = f"It {kind.activity} {kind.input} similar to its training data best"
     if meta.data:
         best = f"It was trained on the data above and {kind.activity} similar {kind.input} best"
     writes = not kind.verbs.isdisjoint({"translate", "generate"})
-    lines += [
-        "",
-        "## Use",
-        "",
-        f"{use}. All settings of the training run are in `config.yaml`.",
-        "",
+    measured = " The scores are those of the validation set, which selected the checkpoint." if meta.scores else ""
+    return [
         f"{best}. Expect errors on other {kind.input}{', and wrong names and numbers on any text' if writes else ''}. "
-        "It has not been checked for bias.",
-        "",
+        f"It has not been checked for bias.{measured if kind.has_updates else ''}"
     ]
-    return "\n".join(lines)
 
 
 def task_kind(config: Mapping[str, Any]) -> str | None:
@@ -84,6 +127,7 @@ def with_section(card: str, title: str, lines: Sequence[str]) -> str:
         before, after = existing[:place], existing[place:]
     else:
         before, after = [*existing, ""], []
+    lines = without_folders("\n".join(lines)).split("\n")
     return "\n".join([*before, heading, "", *lines, "", *after]).rstrip("\n") + "\n"
 
 
@@ -92,40 +136,6 @@ def _word_vectors(meta: Meta, model: Any) -> dict[str, str]:
     files = (isinstance(model, Mapping) and model.get("embeddings")) or {}
     sides = [f"{share:.1%} of the {side} from {files.get(side) or UNKNOWN}" for side, share in meta.embeddings.items()]
     return {"Initial word vectors": ", ".join(sides)} if sides else {}
-
-
-def _architecture(model: Mapping[str, Any]) -> dict[str, str]:
-    """Return a row with the simple settings of the model, and a row for each of its parts, such as the encoder."""
-    simple = {name: value for name, value in model.items() if not isinstance(value, Mapping)}
-    parts = {name: value for name, value in model.items() if isinstance(value, Mapping)}
-    rows = {"Architecture": _outline(simple)}
-    for name, part in parts.items():
-        if outline := _outline(part):
-            rows[f"– {name.replace('_', ' ')}"] = outline
-    return rows
-
-
-def _outline(part: Mapping[str, Any]) -> str:
-    """Return the kind of a part of the model and its other settings that are not null, as one text."""
-    settings = []
-    for name, value in part.items():
-        if isinstance(value, Mapping):
-            outline = _outline(value)
-            if outline:
-                settings.append(
-                    f"{name} {outline}" if "kind" in value and "," not in outline else f"{name} ({outline})"
-                )
-        elif value is not None and name != "kind":
-            settings.append(f"{name} {str(value).lower() if isinstance(value, bool) else value}")
-    return ", ".join([*([str(part["kind"])] if part.get("kind") is not None else []), *settings])
-
-
-def table(header: tuple[str, ...], rows: Any) -> list[str]:
-    """Return the lines of a Markdown table."""
-    lines = [header, ("---",) * len(header), *rows]
-    return [
-        "| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in line) + " |" for line in lines
-    ]
 
 
 def _code(text: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -19,6 +20,7 @@ from dragoman.base.log import warn
 from dragoman.base.machine.memory import available_memory
 from dragoman.base.settings.yaml import parse_yaml
 from dragoman.checkpoint.card import model_card
+from dragoman.checkpoint.card_languages import Samples
 from dragoman.checkpoint.meta import FORMAT_VERSION, Meta, dump_meta, parse_meta
 from dragoman.checkpoint.tensors import Shape, load_tensors, model_parameters, read_shapes, save_tensors
 from dragoman.models.assembly import SkipInitialValues
@@ -65,12 +67,14 @@ def write_model_folder(
     tokenizers: Tokenizers | None,
     meta: Meta,
     companions_of: Path | None = None,
+    samples: Samples = MappingProxyType({}),
 ) -> None:
     """Write a model folder. A new folder appears atomically; the files of an existing one are replaced at the end.
 
     parameters: unique tensors by name (`model_parameters`). config_yaml: resolved settings, with a `model` section.
     tokenizers: None for a kind of model without text. companions_of: a model folder whose word aligner and
-    shortlist are copied (`copy_companions`); `folder` must then be new. Raises ResourceError if the disk is full; the
+    shortlist are copied (`copy_companions`); `folder` must then be new. samples: some texts of each side, for the
+    languages on the model card. Raises ResourceError if the disk is full; the
     previous files then remain intact.
     """
     folder = Path(folder)
@@ -81,8 +85,8 @@ def write_model_folder(
         (staged / CONFIG).write_text(config_yaml, encoding="utf-8")
         labels = {"format_version": str(FORMAT_VERSION), "step": str(meta.step)}
         save_tensors(staged / PARAMETERS, parameters, labels)
-        count = sum(tensor.numel() for tensor in parameters.values())
-        card = model_card(meta, parse_yaml(config_yaml, CONFIG).content, count)
+        counts = {name: tensor.numel() for name, tensor in parameters.items()}
+        card = model_card(meta, parse_yaml(config_yaml, CONFIG).content, counts, samples)
         (staged / CARD).write_text(card, encoding="utf-8")
         (staged / META).write_text(dump_meta(meta), encoding="utf-8")
         if companions_of is not None:

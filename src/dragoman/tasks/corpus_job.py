@@ -146,6 +146,11 @@ class CorpusJob(Job):
         """The model width d."""
         return int(self.run.model.width)
 
+    def card_samples(self) -> Mapping[str, Sequence[str]]:
+        """Return the texts of the first validation set. Those of a language model are its target."""
+        sides = self.validation_sides[0]
+        return {"target" if side == "text" else side: texts for side, (_, texts) in sides.items()}
+
     @property
     @abstractmethod
     def validation_texts(self) -> Any:

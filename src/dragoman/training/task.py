@@ -6,7 +6,7 @@ the job's batches and is otherwise independent of the task.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self
@@ -281,7 +281,12 @@ class Job(ABC):
         if self._dumped[0] is not self.run:  # every checkpoint has the same settings, and dumping them is slow
             self._dumped = (self.run, dump_settings(self.run))
         meta = self.meta(step, validation, averaged_steps)
-        write_model_folder(folder, parameters, self._dumped[1], self.tokenizers, meta)
+        samples = self.card_samples()
+        write_model_folder(folder, parameters, self._dumped[1], self.tokenizers, meta, samples=samples)
+
+    def card_samples(self) -> Mapping[str, Sequence[str]]:
+        """Return some texts of each side, `source` and `target`, whose languages the model card may state."""
+        return {}
 
     def measure(self, folder: Path) -> None:  # noqa: B027
         """Measure properties of the final model and add them to its folder. Called on the first rank, at the end."""

@@ -15,9 +15,10 @@ from dragoman.base.files import atomic_folder
 from dragoman.base.log import info, warn
 from dragoman.base.settings.config import Config
 from dragoman.base.settings.load import parse_settings
-from dragoman.checkpoint.folder import CONFIG, PARAMETERS, read_config, validate
+from dragoman.checkpoint.folder import CARD, CONFIG, PARAMETERS, read_config, validate
 from dragoman.checkpoint.meta import Meta
 from dragoman.checkpoint.tensors import load_tensors, model_parameters, read_shapes, save_tensors
+from dragoman.exchange.huggingface.card import exported_card
 from dragoman.exchange.huggingface.files import CONFIG as THEIR_CONFIG
 from dragoman.exchange.huggingface.files import GENERATION, ImportedModel, read_json, write_json
 from dragoman.exchange.huggingface.files import PARAMETERS as THEIR_PARAMETERS
@@ -108,6 +109,7 @@ def add_prefix(model: ImportedModel, config: Mapping[str, Any], prefix: str | No
 
 
 def write_folder(
+    source: Path,
     out: Path,
     config: Mapping[str, Any],
     tensors: Mapping[str, Tensor],
@@ -116,8 +118,9 @@ def write_folder(
 ) -> None:
     """Write a Hugging Face folder, completely or not at all.
 
-    config: the content of `config.json` without the dtype of the tensors. write_vocabulary: writes the files of the
-    vocabulary into a folder. generation: the content of `generation_config.json`; None: the model has none.
+    source: the model folder, whose card the new folder gets. config: the content of `config.json` without the dtype of
+    the tensors. write_vocabulary: writes the files of the vocabulary into a folder. generation: the content of
+    `generation_config.json`; None: the model has none.
     """
     with atomic_folder(out) as staged:
         write_json(staged / THEIR_CONFIG, {**config, "dtype": dtype_name(tensors)})
@@ -125,6 +128,8 @@ def write_folder(
             write_json(staged / GENERATION, generation)
         write_vocabulary(staged)
         save_tensors(staged / THEIR_PARAMETERS, tensors, {"format": "pt"})
+        if (card := exported_card(source)) is not None:
+            (staged / CARD).write_text(card, encoding="utf-8")
 
 
 @dataclass(frozen=True)

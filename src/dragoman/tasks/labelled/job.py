@@ -47,6 +47,9 @@ from dragoman.training.validation import Measure, Validation
 _MIN_INTERVAL = 50
 """Minimum number of updates between validations of a run that only patience ends."""
 
+_CARD_SAMPLE = 200
+"""Number of held-out examples from whose texts the model card's language is detected."""
+
 
 class LabelledJob(Job):
     """The job of a run with labelled examples, which are held in memory.
@@ -356,6 +359,10 @@ class LabelledJob(Job):
             .meta(step, validation, averaged_steps)
             .model_copy(update={"source_language": data.language, "licence": data.licence, "data": self.fingerprints})
         )
+
+    def card_samples(self) -> dict[str, list[str]]:
+        """Return the texts of some held-out examples."""
+        return {"source": list(chain.from_iterable(map(self.texts, self.valid[:_CARD_SAMPLE])))}
 
     @property
     def fingerprints(self) -> dict[str, str]:

@@ -100,6 +100,10 @@ class MultiTaskJob(TaskMixture):
         """Write the parameters as a model folder of the first task."""
         self._first.write(folder, parameters, step, validation, averaged_steps)
 
+    def card_samples(self) -> Mapping[str, Sequence[str]]:
+        """Return texts of the first task."""
+        return self._first.card_samples()
+
     def activation_bytes(self, model: Any, tokens: int, free: int) -> int:
         """Return the estimate of the first task's job, because the first task uses the whole model."""
         return self._first.activation_bytes(model, tokens, free)

@@ -68,8 +68,8 @@ def estimate_ngram_model(run: NgramRun) -> EstimationResult:
         data=dict(zip(map(str, run.data.corpora), prepared.fingerprints, strict=True)),
         **run.data.card(),
     )
-    vocabulary = Tokenizers(tokenizer, tokenizer)
-    write_model_folder(run.out, model_parameters(model), dump_settings(run), vocabulary, meta)
+    vocabulary, samples = Tokenizers(tokenizer, tokenizer), {"target": held_out[0].documents}
+    write_model_folder(run.out, model_parameters(model), dump_settings(run), vocabulary, meta, samples=samples)
     return EstimationResult(run.out, 0, validation, "", ())
 
 

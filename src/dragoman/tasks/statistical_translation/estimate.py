@@ -88,7 +88,8 @@ class Estimation:
         ]
         settings = dump_settings(run.model_copy(update={"model": model.config}))
         meta = loaded.meta.model_copy(update={"scores": tuple(scores)})
-        write_model_folder(run.out, model_parameters(model), settings, prepared.tokenizers, meta)
+        samples = {"source": self._sources, "target": self._references}
+        write_model_folder(run.out, model_parameters(model), settings, prepared.tokenizers, meta, samples=samples)
         return EstimationResult(run.out, 0, validation, "", ())
 
     def _build(self, prepared: PreparedCorpora, workers: Workers) -> StatisticalModel:

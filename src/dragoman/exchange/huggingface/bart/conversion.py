@@ -110,4 +110,4 @@ def write_bart(folder: Path, out: Path) -> None:
     def vocabulary(staged: Path) -> None:
         write_byte_level(staged, tokenizer, about, processor)
 
-    write_folder(out, content | ids, tensors, vocabulary, generation)
+    write_folder(folder, out, content | ids, tensors, vocabulary, generation)

@@ -59,7 +59,7 @@ def write_bert(folder: Path, out: Path) -> None:
     if model.head.kind == "none":  # Hugging Face's class without a head names its tensors without the prefix
         tensors = {name.removeprefix(PREFIX): tensor for name, tensor in tensors.items()}
     positions = content["max_position_embeddings"]
-    write_folder(out, content, tensors, lambda staged: write_vocabulary(staged, tokenizer, positions))
+    write_folder(folder, out, content, tensors, lambda staged: write_vocabulary(staged, tokenizer, positions))
 
 
 def _fold_scale(parameters: Mapping[str, Tensor], model: EncoderOnlyConfig) -> dict[str, Tensor]:

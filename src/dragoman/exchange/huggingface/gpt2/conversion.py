@@ -117,4 +117,8 @@ def write_gpt2(folder: Path, out: Path) -> None:
     about |= {"bos_token": symbols[begin], "add_bos_token": search.prompt_start}
     about.setdefault("unk_token", symbols[end])
     generation = {**sampling_json(search, order), **ids}
-    write_folder(out, content | ids, tensors, lambda staged: write_byte_level(staged, tokenizer, about), generation)
+
+    def vocabulary(staged: Path) -> None:
+        write_byte_level(staged, tokenizer, about)
+
+    write_folder(folder, out, content | ids, tensors, vocabulary, generation)

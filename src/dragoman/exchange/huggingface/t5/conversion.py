@@ -59,4 +59,4 @@ def write_t5(folder: Path, out: Path) -> None:
     start, end = order.index(BOS), order.index(EOS)
     ids = {"pad_token_id": start, "eos_token_id": end, "decoder_start_token_id": start}
     generation = {**generation_json(stored.search(SearchConfig), None, order), **ids}
-    write_folder(out, content | ids, tensors, lambda staged: write_vocabulary(staged, tokenizer), generation)
+    write_folder(folder, out, content | ids, tensors, lambda staged: write_vocabulary(staged, tokenizer), generation)
