@@ -22,7 +22,7 @@ settings.load_profile("busy")
 settings.register_profile("fixed", settings.get_profile("busy"), derandomize=True)
 """The same examples in each run (`pytest --hypothesis-profile=fixed`)."""
 
-SLOW_FOLDERS = ("faults", "learn", "lecture", "property")
+SLOW_FOLDERS = ("faults", "learn", "lecture", "documentation", "property")
 """Folders with the slowest tests. They run first, so that short tests remain to be balanced between workers."""
 
 

@@ -1,0 +1,43 @@
+"""The commands on the pages of docs/start, docs/paths and docs/how-to run, and print what the pages show."""
+
+import os
+from pathlib import Path
+
+import pytest
+from code_blocks import form_faults, inputs
+from documented import ROOT
+from page_commands import PageCommands
+from page_inputs import DATA, INPUTS, provide
+
+DOCS = ROOT / "docs"
+PAGES = sorted(
+    str(path.relative_to(DOCS)) for folder in ("start", "paths", "how-to") for path in (DOCS / folder).rglob("*.md")
+)
+NOT_CONVERTED = (Path(__file__).parent / "not_converted.txt").read_text(encoding="utf-8").split()
+"""Pages written before their commands were run."""
+
+CONVERTED = [page for page in PAGES if page not in NOT_CONVERTED]
+
+
+def test_pages_that_are_not_converted_exist() -> None:
+    assert [page for page in NOT_CONVERTED if page not in PAGES] == []
+
+
+@pytest.mark.parametrize("name", CONVERTED)
+def test_the_code_blocks_follow_the_convention(name: str) -> None:
+    assert form_faults((DOCS / name).read_text(encoding="utf-8"), {*INPUTS, DATA}) == []
+
+
+@pytest.mark.parametrize("name", CONVERTED)
+def test_the_commands_run(name: str, address: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    page = (DOCS / name).read_text(encoding="utf-8")
+    environment = {}
+    if DATA in inputs(page):
+        if "DRAGOMAN_DATA" not in os.environ:
+            pytest.skip("the page needs the corpora in DRAGOMAN_DATA")
+        environment["DRAGOMAN_DATA"] = os.environ["DRAGOMAN_DATA"]
+    folder = tmp_path / "page"
+    folder.mkdir()
+    provide(inputs(page), folder, address, tmp_path_factory)
+    with PageCommands(address, folder, tmp_path / "scratch", environment=environment) as commands:
+        commands.run_page(page)
