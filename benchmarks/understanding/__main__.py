@@ -1,4 +1,4 @@
-"""Pre-training and fine-tuning on the data sets of docs/how-to/models/understanding.md, with several seeds.
+"""Pre-training and fine-tuning on the data sets of docs/how-to/models/classification.md, with several seeds.
 
     python benchmarks/understanding --list
     python benchmarks/understanding sst2 trec       # these rows, and before them the rows that they start from

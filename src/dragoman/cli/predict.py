@@ -16,7 +16,7 @@ def predict(
         list[str] | None,
         typer.Argument(
             metavar="[KEY=VALUE]...",
-            help="Settings of the input (docs/how-to/models/understanding.md), such as format=csv.",
+            help="Settings of the input (docs/reference/labels.md), such as format=csv.",
             show_default=False,
         ),
     ] = None,
