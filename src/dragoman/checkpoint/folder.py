@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from dragoman.base.errors import ConfigError, ModelError, ResourceError
 from dragoman.base.files import atomic_folder, move_into
+from dragoman.base.imports import advice, import_requested_modules, missing_modules
 from dragoman.base.log import warn
 from dragoman.base.machine.memory import available_memory
 from dragoman.base.settings.yaml import parse_yaml
@@ -25,6 +26,7 @@ from dragoman.checkpoint.meta import FORMAT_VERSION, Meta, dump_meta, parse_meta
 from dragoman.checkpoint.tensors import Shape, load_tensors, model_parameters, read_shapes, save_tensors
 from dragoman.models.assembly import SkipInitialValues
 from dragoman.models.kinds import ModelKind, kind_of, parse_model
+from dragoman.models.settings import ModelSettings
 from dragoman.text.tokenizers import Tokenizers, VocabularySizes
 
 PARAMETERS, CONFIG, META, CARD = "model.safetensors", "config.yaml", "meta.json", "README.md"
@@ -125,7 +127,12 @@ def read_meta(folder: Path) -> Meta:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """Read the resolved settings in `config.yaml`, unvalidated. Raises ModelError if it is damaged or missing."""
+    """Read the resolved settings in `config.yaml`, unvalidated. Raises ModelError if it is damaged or missing.
+
+    The modules in its `imports` are not imported, because loading a model must not run code that the user has not
+    named. Those of DRAGOMAN_IMPORT are.
+    """
+    import_requested_modules()
     path = Path(folder) / CONFIG
     try:
         content = parse_yaml(_read(path), str(path)).content
@@ -134,6 +141,19 @@ def read_config(folder: Path) -> dict[str, Any]:
     if not isinstance(content.get("model"), dict):
         raise ModelError(f"{path} has no `model` section, so the architecture is unknown")
     return dict(content)
+
+
+def parse_folder_model(config: Mapping[str, Any], folder: Path) -> ModelSettings:
+    """Parse the `model` section of the settings in a model folder.
+
+    Raises ConfigError for invalid settings, and ModelError if they need modules that are not imported.
+    """
+    try:
+        return parse_model(config["model"], f"in the `model` section of {folder / CONFIG}")
+    except ConfigError as error:
+        if missing := missing_modules(config):
+            raise ModelError(f"{folder} {advice(missing)}") from None
+        raise error
 
 
 def folder_kind(folder: Path) -> ModelKind:
@@ -167,7 +187,7 @@ def load_model_folder(folder: Path, device: torch.device, verb: str | None = Non
     path = folder / PARAMETERS
     shapes, labels = read_shapes(path)
     try:
-        model_config = parse_model(config["model"], f"in the `model` section of {folder / CONFIG}")
+        model_config = parse_folder_model(config, folder)
         _check_plausible(config["model"], shapes, folder)
         with _without_initial_values():
             model = model_config.build_for(sizes)
@@ -272,13 +292,15 @@ def _kind(config: Mapping[str, Any], folder: Path) -> ModelKind:
     try:
         return kind_of(config["model"])
     except ConfigError as error:
-        raise ModelError(f"{folder} cannot be loaded: {error}") from None
+        missing = missing_modules(config)
+        raise ModelError(f"{folder} {advice(missing) if missing else f'cannot be loaded: {error}'}") from None
 
 
 def _needs_no_tokenizers(folder: Path) -> bool:
     """Return whether the folder's model is of a kind without tokenizers; False if the folder is damaged."""
     try:
-        return not _kind(read_config(folder), folder).tokenizers
+        config = read_config(folder)
+        return bool(missing_modules(config)) or not _kind(config, folder).tokenizers
     except ModelError:
         return False
 

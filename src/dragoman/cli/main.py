@@ -12,6 +12,7 @@ from typer.main import get_command
 from dragoman import __version__
 from dragoman.base.cancellation import Cancelled
 from dragoman.base.errors import DragomanError
+from dragoman.base.imports import VARIABLE, import_modules, requested_modules
 from dragoman.base.interruption import EXIT_CODE, InterruptWatch
 from dragoman.base.machine.startup import restart_on_tcmalloc
 from dragoman.cli import (
@@ -61,11 +62,23 @@ def _show_version(value: bool) -> None:
         raise typer.Exit
 
 
+_IMPORTS = typer.Option(
+    [],
+    "--import",
+    metavar="MODULE",
+    help="Import a module that registers own parts: a file (own.py) or a name in Python. Repeatable.",
+)
+
+
 @app.callback()
 def _root(
     version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Print the version."),
+    imports: list[str] = _IMPORTS,
 ) -> None:
-    pass
+    if imports:
+        # In the environment, processes that the command starts see it as well.
+        os.environ[VARIABLE] = ",".join([*requested_modules(), *imports])
+        import_modules(imports, "--import")
 
 
 app.command("train")(train.train)
@@ -117,10 +130,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     The exit code is 0 for success, 1 for a failure, 2 for wrong usage or settings, and 130 after an interruption. If
     the environment variable DRAGOMAN_TRACEBACK is 1, the traceback of every failure is printed.
     """
-    if arguments is None and sys.argv[1:2] in (["train"], ["distill"]):
+    own = sys.argv[1 + _count_imports(sys.argv[1:]) :]
+    if arguments is None and own[:1] in (["train"], ["distill"]):
         restart_on_tcmalloc()
     given = move_help_to_end(sys.argv[1:] if arguments is None else arguments)
-    verb = given[0] if given else ""
+    verb = next(iter(given[_count_imports(given) :]), "")
     watch = InterruptWatch(_INTERRUPTED.get(verb, "interrupted: nothing was saved"))
     try:
         with nullcontext() if verb in ("serve", "workbench") else watch:  # servers handle their signals
@@ -164,6 +178,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         return 1
     return _flush_stdout(0)
+
+
+def _count_imports(given: Sequence[str]) -> int:
+    """Return the number of arguments before the verb that belong to `--import`."""
+    count = 0
+    while count < len(given) and given[count].partition("=")[0] == "--import":
+        count += 1 if "=" in given[count] else 2
+    return count
 
 
 def _leave(code: int, is_process: bool) -> int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.base.errors import ResourceError
 from dragoman.base.files import atomic_write
+from dragoman.base.imports import requested_modules
 from dragoman.native.cache import cache_folders, check_owner, create
 
 if TYPE_CHECKING:
@@ -18,9 +19,14 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def check_with_index(recipe: Path | None, overrides: "Overrides") -> None:
-    """Raise ConfigError for errors that the index finds in settings. The first call builds and stores the index."""
+    """Raise ConfigError for errors that the index finds in settings. The first call builds and stores the index.
+
+    After `--import`, nothing is checked, because the index does not contain the parts that the modules register.
+    """
     from dragoman.base.settings.index import check_settings
 
+    if requested_modules():
+        return
     check_settings(_load_index() or store_index(), recipe, overrides)
 
 

@@ -1,7 +1,9 @@
 """The metric registry, by the keys used in settings, on the command line and in Python."""
 
-from collections.abc import Mapping, Set
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Mapping, Set
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+
+from pydantic import SerializeAsAny, WrapValidator
 
 from dragoman.base.errors import ConfigError
 from dragoman.metrics.bleu import BLEU
@@ -13,6 +15,8 @@ from dragoman.metrics.perplexity import BytePerplexity, Loss, Perplexity, WordPe
 from dragoman.metrics.rouge import Rouge1, Rouge2, RougeL, StemmedRouge1, StemmedRouge2, StemmedRougeL
 from dragoman.metrics.summed import NgramMetric, SummedMetric
 from dragoman.metrics.ter import TER
+
+M = TypeVar("M", bound="Metric | type[Metric]")
 
 METRICS: dict[str, Metric] = {
     metric.key: metric
@@ -38,6 +42,27 @@ METRICS: dict[str, Metric] = {
     )
 }
 """All metrics by key."""
+
+
+def register(metric: M) -> M:
+    """Add a metric to the registry, and return it. A class may be passed as well, so that this is a decorator.
+
+    Registering the same class again replaces its metric. Raises TypeError for anything but a metric, and ValueError if
+    the key belongs to another metric.
+    """
+    added = metric() if isinstance(metric, type) else metric
+    if not isinstance(added, Metric):
+        raise TypeError(f"a metric is a subclass of Metric, which {metric!r} is not")
+    known = METRICS.get(added.key)
+    if known is not None and _place(known) != _place(added):
+        raise ValueError(f"there is already a metric called {added.key!r}: choose another key")
+    METRICS[added.key] = added
+    return metric
+
+
+def _place(metric: Metric) -> tuple[str, str]:
+    return type(metric).__module__, type(metric).__qualname__
+
 
 _GROUPS: Mapping[str, tuple[str, ...]] = {
     "accuracy": ("other_outputs", "accuracy"),
@@ -84,11 +109,33 @@ def ngram_metrics() -> dict[str, NgramMetric]:
     return {key: metric for key, metric in METRICS.items() if isinstance(metric, NgramMetric)}
 
 
+def _or_registered(condition: Callable[[Metric], bool]) -> WrapValidator:
+    """Return a validator that also accepts the keys of metrics that were registered after the type was defined."""
+
+    def validate(value: Any, validate_built_in: Callable[[Any], Any]) -> Any:
+        registered = METRICS.get(value) if isinstance(value, str) else None
+        return value if registered is not None and condition(registered) else validate_built_in(value)
+
+    return WrapValidator(validate)
+
+
+def _scores_sentences(metric: Metric) -> bool:
+    return isinstance(metric, NgramMetric)
+
+
+def _selects_checkpoints(metric: Metric) -> bool:
+    return metric.restates is None
+
+
 if TYPE_CHECKING:
     SentenceMetricName = str
     ValidationMetricName = str
 else:
-    SentenceMetricName = Literal[tuple(ngram_metrics())]
+    SentenceMetricName = Annotated[Literal[tuple(ngram_metrics())], _or_registered(_scores_sentences), SerializeAsAny()]
     """The type of a setting whose value is the key of a metric that scores single sentences."""
-    ValidationMetricName = Literal[tuple(key for key, metric in METRICS.items() if metric.restates is None)]
+    ValidationMetricName = Annotated[
+        Literal[tuple(key for key, metric in METRICS.items() if _selects_checkpoints(metric))],
+        _or_registered(_selects_checkpoints),
+        SerializeAsAny(),
+    ]
     """The type of a setting whose value is the key of a metric that can select the best checkpoint."""

@@ -10,6 +10,7 @@ from torch.nn import functional
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.config import Config
+from dragoman.base.settings.variants import Variants
 from dragoman.nn.additive import additive_scores
 
 
@@ -171,10 +172,10 @@ class LeakyReLU(Scorer):
         return functional.leaky_relu(sums, self.slope)
 
 
-ScorerConfig = Annotated[
-    DotConfig | ScaledDotConfig | GeneralConfig | AdditiveConfig | LeakyReLUConfig,
-    Field(discriminator="kind"),
-]
+SCORERS = Variants("scorer")
+"""The registry of scorers: `SCORERS.register` adds a config whose `build` returns a `Scorer`."""
+ScorerConfig = Annotated[DotConfig | ScaledDotConfig | GeneralConfig | AdditiveConfig | LeakyReLUConfig, SCORERS]
+SCORERS.extend(ScorerConfig)
 
 
 def _require_equal_widths(config: Any, query_width: int, key_width: int) -> None:

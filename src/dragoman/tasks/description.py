@@ -19,12 +19,12 @@ from dragoman.base.settings.load import (
     read_document,
 )
 from dragoman.checkpoint.card import task_kind
-from dragoman.checkpoint.folder import read_config, read_meta
+from dragoman.checkpoint.folder import parse_folder_model, read_config, read_meta
 from dragoman.inspect.describe import Description, describe_model, small_sizes
 from dragoman.inspect.description_text import as_json, numbers_text, parts_table
 from dragoman.inspect.figures.figure import Figure
 from dragoman.inspect.figures.masks import applied_masks
-from dragoman.models.kinds import describe_kind, kind_of, parse_model
+from dragoman.models.kinds import describe_kind, kind_of
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.models.settings import ModelSettings, PresetSettings
 from dragoman.tasks.kinds import TaskKind
@@ -154,7 +154,7 @@ def _origin_note(model: Source, overrides: Overrides) -> str:
 def _load_trained(folder: Path) -> _Subject:
     meta = read_meta(folder)
     stored = read_config(folder)
-    config = parse_model(stored["model"], f"in the model section of {folder / 'config.yaml'}")
+    config = parse_folder_model(stored, folder)
     kind = describe_kind(stored["model"], task_kind(stored))
     origin = f"trained for {meta.step:,} steps" if kind.has_updates else "estimated from counts"
     notes = [f"{folder}: {kind.noun}, {origin}"]

@@ -10,13 +10,14 @@ from pydantic import Field
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.config import Config
 from dragoman.training.run.loop import TrainingResult
-from dragoman.training.task import Task
+from dragoman.training.task import IMPORTS, Task
 
 
 class EstimatedRun(Config):
     """A run that estimates a model from counts: the top level of a recipe. Each task has a subclass."""
 
     task: Task = Field(description="Task to learn.")
+    imports: tuple[str, ...] = Field((), description=IMPORTS)
     out: Path = Field(description="Model folder to write.")
 
 

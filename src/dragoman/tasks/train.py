@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.base.errors import ConfigError
+from dragoman.base.imports import import_modules, import_requested_modules, requested_modules
 from dragoman.base.log import quietly
 from dragoman.base.settings.load import PYTHON, Overrides, Source, all_overrides, load_settings, read_document
 from dragoman.base.settings.reference import Section, sections, select
@@ -58,7 +59,11 @@ def load_recipe(recipe: Recipe, overrides: Overrides) -> Any:
         return recipe
     if isinstance(recipe, str | Path) and (folder := Path(recipe)).is_dir():
         recipe, overrides = run_settings(folder), all_overrides({"out": str(folder)}, overrides)
-    return load_settings(recipe, overrides, task_of(recipe, overrides).run)
+    task = task_of(recipe, overrides)
+    if requested := requested_modules():
+        names = [*imports_of(recipe, overrides), *requested]
+        overrides = all_overrides(overrides, {"imports": list(dict.fromkeys(names))})
+    return load_settings(recipe, overrides, task.run)
 
 
 def run_settings(folder: Path) -> Path:
@@ -70,7 +75,12 @@ def run_settings(folder: Path) -> Path:
 
 
 def task_of(recipe: Source, overrides: Overrides) -> TaskKind:
-    """Return the task that a recipe and overrides select. Raises ConfigError for an unknown task."""
+    """Return the task that a recipe and overrides select, after importing the modules in `imports`.
+
+    Raises ConfigError for an unknown task, and for a module that cannot be imported.
+    """
+    import_requested_modules()
+    import_modules(imports_of(recipe, overrides), PYTHON if isinstance(recipe, Mapping) else f"imports of {recipe}")
     if isinstance(recipe, RunConfig | EstimatedRun):
         return TASKS[recipe.task.kind]
     kind = _kind_name(read_document(recipe).content.get("task"))
@@ -82,6 +92,17 @@ def task_of(recipe: Source, overrides: Overrides) -> TaskKind:
     if kind not in TASKS:
         raise ConfigError(f"task.kind: unknown kind '{kind}' ({origin}): expected one of {', '.join(TASKS)}")
     return TASKS[kind]
+
+
+def imports_of(recipe: Source, overrides: Overrides) -> list[str]:
+    """Return the value of `imports`. Raises ConfigError if it is not a list of names."""
+    value = read_document(recipe).content.get("imports")
+    for override in all_overrides(overrides):
+        if override.key == ("imports",):
+            value = override.value
+    if not isinstance(value, list | tuple | None) or not all(isinstance(name, str) for name in value or ()):
+        raise ConfigError(f"imports is a list of modules, as in imports=[own.py], not {value!r}")
+    return list(value or ())
 
 
 def _kind_name(section: Any) -> Any:

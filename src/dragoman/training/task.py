@@ -71,10 +71,18 @@ class Task(Config):
     kind: str
 
 
+IMPORTS = (
+    "Modules that register own parts, such as a scorer, before the recipe is read: files (`own.py`) or names in Python "
+    "(`package.module`)."
+)
+"""The description of the setting `imports`."""
+
+
 class RunConfig(Config):
     """A training run: the top level of a recipe. Each task has a subclass that adds the sections it needs."""
 
     task: Task = Field(description="Task to learn.")
+    imports: tuple[str, ...] = Field((), description=IMPORTS)
     train: LoopConfig = Field(LoopConfig(), description="Training loop.")
     out: Path = Field(description="Folder of the run; at the end of training, it is a model folder.")
     seeds: int = Field(

@@ -107,13 +107,26 @@ def _cuda(loaded: LoadedModel, device: torch.device, precision: Precision, threa
     return CudaEngine(loaded.model, loaded.tokenizers, _reference(loaded, device), _HALF[precision])
 
 
-ENGINES: Sequence[EngineKind] = (
+ENGINES: list[EngineKind] = [
     EngineKind("native", ("float32", "bfloat16", "int8"), ("float32", "bfloat16", "int8"), _native, fallback=True),
     EngineKind("ctranslate2", ("float32", "int8"), ("int8",), _ctranslate2, package="ctranslate2"),
     EngineKind("cuda", tuple(_HALF), tuple(_HALF), _cuda, True, "float16", ("cuda",)),  # type: ignore[arg-type]
     EngineKind("torch", ("float32", "bfloat16"), ("float32", "bfloat16"), _torch, devices=("cpu", "cuda")),
-)
+]
 """All engines, the fastest first. The last is the reference, which supports every request."""
+
+
+def register_engine(kind: EngineKind) -> EngineKind:
+    """Add an engine before the reference, and return it. `auto` chooses it for its precisions in `automatic`.
+
+    Raises ValueError if another engine has the same name.
+    """
+    if any(each.name == kind.name and each != kind for each in ENGINES) or kind.name == "auto":
+        raise ValueError(f"there is already an engine called {kind.name!r}: choose another name")
+    if kind not in ENGINES:
+        ENGINES.insert(len(ENGINES) - 1, kind)
+    return kind
+
 
 _MEASURED = "native"
 """The engine whose int8 is measured at the end of training (`translation.precision_measurement`)."""

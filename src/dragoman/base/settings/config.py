@@ -11,6 +11,8 @@ from pydantic import BaseModel, ConfigDict, Discriminator, model_validator
 from pydantic.fields import FieldInfo
 
 Key = tuple[str | int, ...]
+ADDED_MEMBERS: dict[frozenset[Any], dict[str, Any]] = {}
+"""Registered members (`settings.variants`) by kind, of each union, which is identified by its built-in members."""
 LIST = "list"
 """Tag of a list in an error location if the setting may be a list or a single group. It is not part of the key."""
 
@@ -109,7 +111,8 @@ def union_members(annotation: Any) -> list[Any]:
     if get_origin(annotation) is Annotated:
         return union_members(get_args(annotation)[0])
     if get_origin(annotation) in (Union, types.UnionType):
-        return [member for part in get_args(annotation) if part is not type(None) for member in union_members(part)]
+        members = [member for part in get_args(annotation) if part is not type(None) for member in union_members(part)]
+        return [*members, *ADDED_MEMBERS.get(frozenset(filter(is_group, members)), {}).values()]
     value = getattr(annotation, "__value__", None)  # a type alias defined by `type X = …`
     return [annotation] if value is None else union_members(value)
 

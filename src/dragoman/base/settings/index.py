@@ -98,13 +98,14 @@ def _scalar(annotation: Any, metadata: list[Any]) -> Any:
 def check_settings(index: Index, source: Source, overrides: Overrides) -> None:
     """Raise ConfigError for all errors in settings that the index can find, with the same messages as `load_settings`.
 
-    Settings without errors may still be invalid. Settings with former names are not checked.
+    Settings without errors may still be invalid. Settings with former names, and settings that import modules, whose
+    parts the index does not contain, are not checked.
     """
     settings, origin = merge_settings(source, overrides)
     task = settings.get("task")
     kind = task.get("kind", "translation") if isinstance(task, dict) else "translation"
     run = index["tasks"].get(kind) if isinstance(kind, str) else None
-    if run is None or _has_former_name(settings):
+    if run is None or settings.get("imports") or _has_former_name(settings):
         return
     checker = _Checker(index["groups"], run, origin)
     lines = list(dict.fromkeys(checker.errors([run], settings, ())))

@@ -15,7 +15,16 @@ from dragoman.base.errors import ConfigError, ModelError
 from dragoman.base.files import atomic_folder, check_new_folder
 from dragoman.base.log import info
 from dragoman.base.settings.yaml import dump_yaml
-from dragoman.checkpoint.folder import CARD, CONFIG, META, LoadedModel, check_serves, copy_companions, read_config
+from dragoman.checkpoint.folder import (
+    CARD,
+    CONFIG,
+    META,
+    LoadedModel,
+    check_serves,
+    copy_companions,
+    parse_folder_model,
+    read_config,
+)
 from dragoman.checkpoint.meta import Meta, parse_meta
 from dragoman.exchange.ctranslate2.specification import library, positions, specification
 from dragoman.exchange.ctranslate2.vocabulary_map import write_vocabulary_map
@@ -130,7 +139,7 @@ def open_folder(folder: Path, compute: ComputeSettings) -> ExportedModel:
     config, tokenizers = read_config(folder), Tokenizers.load(folder)
     meta = parse_meta((folder / META).read_text(encoding="utf-8"), str(folder / META))
     try:
-        model_config = parse_model(config["model"], f"in the `model` section of {folder / CONFIG}")
+        model_config = parse_folder_model(config, folder)
         assert isinstance(model_config, ModelConfig)
         with without_storage():
             model = model_config.build_for(tokenizers.sizes)

@@ -15,7 +15,7 @@ from dragoman.base.files import atomic_folder
 from dragoman.base.log import info, warn
 from dragoman.base.settings.config import Config
 from dragoman.base.settings.load import parse_settings
-from dragoman.checkpoint.folder import CARD, CONFIG, PARAMETERS, read_config, validate
+from dragoman.checkpoint.folder import CARD, CONFIG, PARAMETERS, parse_folder_model, read_config, validate
 from dragoman.checkpoint.meta import Meta
 from dragoman.checkpoint.tensors import load_tensors, model_parameters, read_shapes, save_tensors
 from dragoman.exchange.huggingface.card import exported_card
@@ -25,7 +25,6 @@ from dragoman.exchange.huggingface.files import PARAMETERS as THEIR_PARAMETERS
 from dragoman.exchange.huggingface.settings import C
 from dragoman.exchange.huggingface.weights import WeightTable
 from dragoman.models.assembly import without_storage
-from dragoman.models.kinds import parse_model
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.models.settings import ModelSettings
 from dragoman.text.tokenizer import Tokenizer
@@ -144,7 +143,7 @@ class StoredModel:
     def load(cls, folder: Path) -> Self:
         """Read the settings of the model and its vocabularies. Raises ModelError for a damaged folder."""
         with _damage_of(folder):
-            model = parse_model(read_config(folder)["model"], f"in the `model` section of {folder / CONFIG}")
+            model = parse_folder_model(read_config(folder), folder)
         return cls(folder, model, Tokenizers.load(folder))
 
     def search(self, config: type[C]) -> C:

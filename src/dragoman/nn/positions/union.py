@@ -2,8 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
-
+from dragoman.base.settings.variants import Variants
 from dragoman.nn.positions.alibi import AlibiConfig
 from dragoman.nn.positions.bucketed import BucketedConfig
 from dragoman.nn.positions.learned import LearnedConfig
@@ -20,6 +19,8 @@ class NoPositionsConfig(PositionScheme):
     kind: Literal["none"] = "none"
 
 
+POSITIONS = Variants("position scheme", PositionScheme, ("build_embedding", "build_relative"))
+"""The registry of position schemes: `POSITIONS.register` adds a `PositionScheme`."""
 PositionsConfig = Annotated[
     SinusoidalConfig
     | LearnedConfig
@@ -31,5 +32,6 @@ PositionsConfig = Annotated[
     | IndexConfig
     | OneHotConfig
     | FractionConfig,
-    Field(discriminator="kind"),
+    POSITIONS,
 ]
+POSITIONS.extend(PositionsConfig)

@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from dragoman.base.settings.variants import Variants
 from dragoman.data.batches.plan import BatchConfig
 from dragoman.data.cleaning.config import TextCleaningConfig
 from dragoman.data.corpora.corpus import TextCorpora
@@ -14,7 +15,7 @@ from dragoman.tasks.corpora import TextCorporaConfig
 from dragoman.text.tokenizers import TextConfig
 from dragoman.training.config import LoopConfig
 from dragoman.training.objectives.cross_entropy import CrossEntropyConfig
-from dragoman.training.objectives.objective import former_section
+from dragoman.training.objectives.objective import ObjectiveConfig, former_section
 from dragoman.training.objectives.r_drop import RDropConfig
 from dragoman.training.task import RunConfig, Task
 
@@ -70,12 +71,15 @@ class TextRDropConfig(RDropConfig):
     label_smoothing: _Smoothing = 0.0
 
 
+TEXT_OBJECTIVES = Variants("loss", ObjectiveConfig)
+"""The registry of losses of language-model runs: `TEXT_OBJECTIVES.register` adds an `ObjectiveConfig`."""
 LanguageModelObjectiveConfig = Annotated[
     TextCrossEntropyConfig | TextRDropConfig,
-    Field(discriminator="kind"),
+    TEXT_OBJECTIVES,
     BeforeValidator(former_section("r_drop", "r_drop")),
 ]
 """The union of the objectives of language-model runs."""
+TEXT_OBJECTIVES.extend(LanguageModelObjectiveConfig)
 
 
 class LanguageModelLoopConfig(LoopConfig):

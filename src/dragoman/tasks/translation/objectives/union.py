@@ -2,17 +2,21 @@
 
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator
 
+from dragoman.base.settings.variants import Variants
 from dragoman.tasks.translation.objectives.guided_alignment import GuidedAlignmentConfig
 from dragoman.tasks.translation.objectives.sequence_reward import SequenceRewardConfig
 from dragoman.training.objectives.cross_entropy import CrossEntropyConfig
-from dragoman.training.objectives.objective import former_section
+from dragoman.training.objectives.objective import ObjectiveConfig, former_section
 from dragoman.training.objectives.r_drop import RDropConfig
 
+OBJECTIVES = Variants("loss", ObjectiveConfig)
+"""The registry of losses of translation runs: `OBJECTIVES.register` adds an `ObjectiveConfig`."""
 TranslationObjectiveConfig = Annotated[
     CrossEntropyConfig | RDropConfig | SequenceRewardConfig | GuidedAlignmentConfig,
-    Field(discriminator="kind"),
+    OBJECTIVES,
     BeforeValidator(former_section("r_drop", "r_drop")),
     BeforeValidator(former_section("reward", "sequence_reward", {"kind": "metric"})),
 ]
+OBJECTIVES.extend(TranslationObjectiveConfig)
