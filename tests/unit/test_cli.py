@@ -82,7 +82,7 @@ FROZEN = {
     "inspect curves": "runs --out -o",
     "scenes": "--out -o --train --valid --test --seed --quiet -q",
     "positions": "overrides --out -o --width --heads --length --layers --threads --quiet -q",
-    "settings": "path --task --markdown",
+    "settings": "path --task --markdown --pages",
     "serve": "models --languages --host --port --config --device --engine --precision --threads --workers",
     "workbench": "folders --port --open --device --threads",
     "client": "url --target -t --source -s --input -i --output -o --beam --keep --guard --predict --model --task "

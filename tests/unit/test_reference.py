@@ -1,5 +1,7 @@
-"""The reference of settings contains every setting, and the page in docs/ is current."""
+"""The reference of settings contains every setting, and the pages in docs/ are current."""
 
+import re
+from collections import defaultdict
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -9,10 +11,12 @@ from pydantic import Field
 from dragoman.base.settings.config import Config, known_settings
 from dragoman.base.settings.reference import markdown, plain, sections, select
 from dragoman.cli.main import main
+from dragoman.cli.settings_pages import SettingsPages
 from dragoman.tasks.kinds import TASKS
 from dragoman.tasks.translation.config import TranslationRun
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "settings.md"
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ROOT / "docs" / "reference" / "settings"
 
 
 class Apple(Config):
@@ -37,6 +41,13 @@ class Basket(Config):
     fruit: Annotated[Apple | Pear, Field(discriminator="kind")] = Field(Apple(weight=0.5), description="what is in it")
     label: str | None = Field(None, description="what is written on it")
     owner: Path = Field(description="whose it is")
+
+
+class Orchard(Config):
+    """Grows fruit."""
+
+    first: Annotated[Apple | Pear, Field(discriminator="kind")] = Field(Apple(), description="what grows first")
+    second: Annotated[Pear | Apple, Field(discriminator="kind")] = Field(Pear(), description="what grows next")
 
 
 def rows(path: str) -> dict[str, tuple[str, str | None]]:
@@ -75,14 +86,52 @@ def test_the_reference_contains_every_setting_of_a_run() -> None:
     assert set(known_settings(TranslationRun)) - one_kind_only <= listed
 
 
-def test_the_page_is_current(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def own_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other tests register tasks of their own."""
     for name in [name for name, task in TASKS.items() if not task.run.__module__.startswith("dragoman.")]:
-        monkeypatch.delitem(TASKS, name)  # other tests register tasks of their own
-    assert main(["settings", "--markdown"]) == 0
-    current = capsys.readouterr().out
-    assert PAGE.read_text("utf-8") == current, (
-        "run: PYTHONPATH=src python -m dragoman settings --markdown > docs/reference/settings.md"
-    )
+        monkeypatch.delitem(TASKS, name)
+
+
+@pytest.mark.usefixtures("own_tasks")
+def test_the_pages_are_current(tmp_path: Path) -> None:
+    assert main(["settings", "--pages", str(tmp_path)]) == 0
+    current, stored = ({page.name: page.read_text("utf-8") for page in at.iterdir()} for at in (tmp_path, PAGES))
+    assert stored == current, "run: PYTHONPATH=src python -m dragoman settings --pages docs/reference/settings"
+
+
+@pytest.mark.usefixtures("own_tasks")
+def test_every_setting_of_every_task_is_on_a_page_with_its_description() -> None:
+    listed = {name: sections(task.run) for name, task in TASKS.items()}
+    pages, shown = SettingsPages(listed), defaultdict(list)
+    for name, text in pages.texts().items():
+        for part in re.split("^###? ", text, flags=re.M)[1:]:
+            heading, body = part.split("\n\n", 1)
+            anchor = re.sub(r"[^\w-]", "", heading.lower())
+            shown[f"docs/reference/settings/{name}.md#{anchor}"].append(body.replace("\\", ""))
+    assert {address: texts for address, texts in shown.items() if len(texts) > 1} == {}, "anchors are unique"
+    rows = {
+        (task, row.key, row.type, row.description) for task in listed for each in listed[task] for row in each.settings
+    }
+    missing = []
+    for task, key, kind, description in rows:
+        texts = [text for address in pages.addresses(task, key) for text in shown[address]]
+        assert len(texts) == len(pages.addresses(task, key)) > 0, (task, key)
+        if not (kind.startswith("group") or key.endswith(".kind") or any(description in text for text in texts)):
+            missing.append((task, key))
+    assert missing == []
+
+
+def test_shared_groups_are_listed_once_with_their_other_places() -> None:
+    pages = SettingsPages({"one": sections(Orchard), "two": sections(Basket)})
+    assert [(group.path, len(group.variants)) for group in pages.groups] == [("", 2), ("first", 2)]
+    text = pages.texts()["index"]
+    assert "- `apple`: A fruit. Also at `second`, `fruit`." in text
+    assert "*number > 0 and ≤ 2, default `0.25` (default `0.5` with task `two`)*; only with kind `apple`" in text
+    assert "*group of kind `pear` or `apple`, default `kind: pear`*; only with task `one`" in text
+    assert text.count("how heavy") == 1
+    assert pages.addresses("two", "fruit.weight") == ["docs/reference/settings/index.md#firstweight"]
+    assert pages.addresses("one", "second.kind") == ["docs/reference/settings/index.md#first"]
 
 
 def test_one_group_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -91,6 +140,13 @@ def test_one_group_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert "train.schedule.peak" in out
     assert "kind: cosine" in out
     assert "train.seed" not in out
+    assert out.endswith("\nPage: docs/reference/settings/train.md#trainschedule\n")
+
+
+def test_pages_are_written_for_all_settings_or_not_at_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["settings", "train", "--pages", str(tmp_path / "new")]) == 2
+    assert "--pages writes all settings" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_mistyped_path_suggests_the_right_one(capsys: pytest.CaptureFixture[str]) -> None:

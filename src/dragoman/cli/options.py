@@ -81,7 +81,7 @@ SearchSettings = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[KEY=VALUE]...",
-        help="Search settings (docs/reference/settings.md) that override the model's, such as search.minimum_length=3.",
+        help="Search settings (`dragoman settings search`) that override the model's, such as search.minimum_length=3.",
         show_default=False,
     ),
 ]

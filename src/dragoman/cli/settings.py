@@ -1,5 +1,6 @@
 """`dragoman settings`: list the settings of training runs, with type, default and description."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -7,17 +8,6 @@ import typer
 NOTE = """The defaults of `model` apply with `model.preset: null`. Each preset has different defaults for `width`,
 `encoder`, `decoder` and `dropout`, which are written to the `config.yaml` of a run. The preset `auto` chooses a preset
 by corpus size.
-"""
-PAGE = f"""# All settings
-
-This page lists all settings of `dragoman train`. Set them in a recipe (YAML) or on the command line as `key=value`.
-The page is generated with `dragoman settings --markdown > docs/reference/settings.md`.
-`dragoman settings train.schedule` prints a single group.
-
-{NOTE}"""
-
-
-TASK_NOTE = """The following sections are new, or differ from those of the tasks above.
 """
 
 
@@ -39,18 +29,31 @@ def settings(
     as_markdown: Annotated[
         bool, typer.Option("--markdown", help="Print Markdown tables instead of plain text.")
     ] = False,
+    pages: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Write the settings of all tasks as Markdown pages to this folder.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
-    """List the settings of `dragoman train`: key, type, default and description."""
+    """List the settings of `dragoman train`: key, type, default and description, and the page that describes them."""
+    from dragoman.base.errors import ConfigError
     from dragoman.base.settings.reference import markdown, plain
-    from dragoman.tasks.kinds import TASKS
+    from dragoman.cli.settings_pages import SettingsPages
+    from dragoman.tasks.kinds import TASKS, TRANSLATION
     from dragoman.tasks.train import settings
 
-    listed, chosen = settings(None, task), settings(path, task)
-    introduction = PAGE if as_markdown and path is None else NOTE if chosen[0].path.startswith("model") else ""
-    print(introduction + "\n" * bool(introduction) + (markdown(chosen) if as_markdown else plain(chosen)), end="")
-    if as_markdown and path is None and task is None:
-        for kind in TASKS:
-            sections = [section for section in settings(None, kind) if section not in listed]
-            listed += sections
-            if sections:
-                print(f"\n# With `task: {{kind: {kind}}}`\n\n{TASK_NOTE}\n{markdown(sections)}", end="")
+    if pages is not None and (path is not None or task is not None or as_markdown):
+        raise ConfigError("--pages writes all settings: omit the path, --task and --markdown")
+    chosen = settings(path, task)
+    all_pages = SettingsPages({kind: settings(None, kind) for kind in TASKS})
+    if pages is not None:
+        all_pages.write(pages)
+        return
+    print(NOTE + "\n" if chosen[0].path.startswith("model") else "", end="")
+    print(markdown(chosen) if as_markdown else plain(chosen), end="")
+    if not as_markdown:
+        for address in all_pages.addresses(task or TRANSLATION.name, path or ""):
+            print(f"\nPage: {address}")

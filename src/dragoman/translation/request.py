@@ -189,8 +189,8 @@ def search_config(
 
     length_penalty: GNMT's exponent α, `mean` (mean log-probability per token) or `none`. coverage_penalty: β. unknown:
     `copy` (copy the source word with the most attention), `forbid`, or a dictionary file (word TAB translation) that
-    translates this word. search: any search settings (docs/reference/settings.md), such as `{"minimum_length": 3}` or,
-    as on the command line, `["search.minimum_length=3"]`.
+    translates this word. search: any settings in docs/reference/settings/search.md, such as `{"minimum_length": 3}`
+    or, as on the command line, `["search.minimum_length=3"]`.
     """
     settings: dict[str, Any] = {**own, "nbest": nbest}
     settings["beam"] = max(settings.get("beam", SearchConfig().beam), nbest) if beam is None else beam

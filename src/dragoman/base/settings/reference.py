@@ -3,6 +3,8 @@
 import inspect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
@@ -165,7 +167,9 @@ def _format_annotation(annotation: Any) -> str:
         return f"groups by name, each of kind {choices}" if choices else "mapping"
     if get_origin(annotation) in (list, tuple, set, frozenset):
         return f"list (items: {_format_annotation(get_args(annotation)[0])})"
-    if get_origin(annotation) is Union:
+    if is_group(annotation) and kinds(annotation):
+        return _format_choices(kinds(annotation))
+    if get_origin(annotation) in (Union, UnionType):
         return " or ".join(_format_annotation(member) for member in union_members(annotation))
     name = getattr(annotation, "__name__", str(annotation))
     return _TYPE_NAMES.get(name, name)
@@ -180,9 +184,10 @@ def _format_default(value: Any) -> str | None:
         return None
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_format_scalar, value))}]"
-    return _format_scalar(value)
+    return _format_scalar(value if value is None or isinstance(value, int | float | str) else str(value))
 
 
+@lru_cache(maxsize=None, typed=True)
 def _format_scalar(value: Any) -> str:
     """Format a value as in YAML."""
     if isinstance(value, float):

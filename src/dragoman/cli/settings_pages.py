@@ -1,0 +1,333 @@
+"""The reference of settings as Markdown pages, each setting under a heading of its own, and the address of each."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from dragoman.base.settings.reference import Section
+from dragoman.base.settings.shared_groups import Occurrence, SharedGroup, Variant, share
+
+FOLDER = "docs/reference/settings"
+INDEX = "index"
+PAGES: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "train": ("Training: limits, checkpoints, learning rate, optimiser, GPU", ("train",)),
+    "objectives": ("Training objectives and teacher forcing", ("train.objective", "train.teacher_forcing")),
+    "data": ("Data: corpora, cleaning, batches", ("data",)),
+    "aligners": ("Word aligners and shortlists", ("train.objective.aligner", "data.shortlist", "alignment")),
+    "text": ("Text: subwords and vocabularies", ("text",)),
+    "model": ("Model: encoder, decoder, positions, normalisation, dropout", ("model",)),
+    "attention": (
+        "Attention and its scorers",
+        ("model.encoder.attention", "model.decoder.attention", "model.decoder.cross_attention"),
+    ),
+    "heads": ("Heads: classification, tagging, parsing, masked tokens", ("model.head", "model.generator")),
+    "estimation": (
+        "n-gram and statistical translation models",
+        ("smoothing", "model.method", "model.sizes", "tuning"),
+    ),
+    "search": ("Search: beam, length penalty, sampling", ("search",)),
+    "tasks": ("Several tasks in one run", ("auxiliary_tasks", "tasks", "mixing")),
+}
+"""Titles of the pages, and the paths of the groups on them, with all groups inside that no longer path has."""
+
+_INTRODUCTION = """# Settings: every key of a recipe
+
+Settings of `dragoman train`, `demo` and `distill`. Write them in a recipe (YAML), or on the command line as
+`key=value`. `dragoman settings KEY` prints the text of these pages, such as `dragoman settings train.schedule`.
+`dragoman settings --pages docs/reference/settings` writes them.
+
+Each setting is listed once. A group that several places share is listed at one of them with a list of the others:
+`model.decoder.attention.bias` is described at `model.encoder.attention.bias`. Without a remark on tasks, a setting is
+the same for every task that has its group. `NAME` stands for a name of your choice.
+
+The defaults of `model` apply with `model.preset: null`. Each preset has different defaults for `width`,
+`encoder`, `decoder` and `dropout`, which are written to the `config.yaml` of a run. The preset `auto` chooses a preset
+by corpus size.
+"""
+
+
+class SettingsPages:
+    """The pages of all settings. runs: sections by kind of run."""
+
+    def __init__(self, runs: Mapping[str, Sequence[Section]]) -> None:
+        self.groups = share(runs)
+        self._by_path = {group.path: group for group in self.groups}
+        self._variants_at: dict[tuple[str, str], dict[Variant, None]] = {}
+        for variant in [variant for group in self.groups for variant in group.variants]:
+            for place in variant.occurrences:
+                self._variants_at.setdefault((place.run, place.path), {})[variant] = None
+
+    def write(self, folder: Path) -> None:
+        """Write all pages to a folder, and create it if necessary."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in self.texts().items():
+            (folder / f"{name}.md").write_text(text, encoding="utf-8")
+
+    def texts(self) -> dict[str, str]:
+        """Return the text of each page by its name."""
+        listed = "\n".join(f"- [{title}]({name}.md)" for name, (title, _) in PAGES.items())
+        tree = "\n".join(["```{toctree}", ":hidden:", "", *PAGES, "```"])
+        heads = {INDEX: f"{_INTRODUCTION}\n{listed}\n\n{tree}"} | {name: f"# {PAGES[name][0]}" for name in PAGES}
+        bodies = {
+            name: [self._section(group, name) for group in self.groups if _page(group.path) == name] for name in heads
+        }
+        return {name: "\n\n".join([head, *bodies[name]]) + "\n" for name, head in heads.items()}
+
+    def addresses(self, run: str, path: str) -> list[str]:
+        """Return the pages, with anchors, of a group or a setting of a kind of run. Empty path: the index.
+
+        There are several if the kinds of a group are listed at different paths.
+        """
+        if not path:
+            return [f"{FOLDER}/{INDEX}.md"]
+        parent, _, name = path.rpartition(".")
+        keys = [
+            variant.path if name == "kind" else _join(variant.path, name)
+            for variant in self._variants_at.get((run, parent), ())
+            if any(row.key == name for row in variant.settings)
+        ]
+        keys += [variant.path for variant in self._variants_at.get((run, path), ())]
+        pages = {key: _page(key if key in self._by_path else key.rpartition(".")[0]) for key in keys}
+        return [f"{FOLDER}/{page}.md#{_anchor(key)}" for key, page in pages.items()]
+
+    def _section(self, group: SharedGroup, page: str) -> str:
+        """Return the text of a group: where it holds, its kinds, its settings."""
+        parts = [f"## `{group.path}`" if group.path else "## The top level"]
+        parts += self._setting_at(group.path, page)
+        if (runs := self._only_in(group)) is not None:
+            parts.append(runs)
+        parts += self._summaries(group, page)
+        elsewhere = []
+        for name in dict.fromkeys(
+            row.key for variant in group.variants for row in variant.settings if row.key != "kind"
+        ):
+            key = _join(group.path, name)
+            inner = next((path for path in (key, f"{key}.NAME") if path in self._by_path), None)
+            if inner is None:
+                parts += [f"### `{key}`", *self._setting(group, name, page)]
+            elsewhere += [self._link(inner, page)] if inner == key else []
+            if inner == f"{key}.NAME":
+                parts += [f"### `{key}`", *self._setting(group, name, page)]
+                elsewhere.append(self._link(inner, page))
+        if elsewhere:
+            parts.append(f"Groups inside: {', '.join(elsewhere)}.")
+        return "\n\n".join(parts)
+
+    def _setting_at(self, path: str, page: str) -> list[str]:
+        """Return the text of the setting that holds a group, if a group is listed that has it."""
+        parent, _, name = path.rpartition(".")
+        group = self._by_path.get(parent) if path else None
+        has = group is not None and any(row.key == name for each in group.variants for row in each.settings)
+        if group is None or not has:
+            return []
+        return self._setting(group, name, page, is_head=True)
+
+    def _only_in(self, group: SharedGroup) -> str | None:
+        """Return a line with the tasks that have a group, or None if all tasks with the group around it have it."""
+        parent = self._by_path.get(group.path.rpartition(".")[0]) if group.path else None
+        own = _runs(place for each in group.variants for place in each.at(group.path))
+        around = [] if parent is None else _runs(place for each in parent.variants for place in each.at(parent.path))
+        return None if not group.path or set(own) == set(around) else f"Only with {_tasks(own, around)}."
+
+    def _summaries(self, group: SharedGroup, page: str) -> list[str]:
+        """Return the summaries of a group, one for each variant unless all are equal, with its other places."""
+        if not group.path:
+            return []  # the summaries of `task` say the same
+        texts = {}
+        for variant in group.variants:
+            also = self._other_places(variant)
+            texts[self._label(group, variant)] = _escape(variant.summary) + (f" Also at {also}." if also else "")
+        if len(set(texts.values())) == 1 and None in {variant.kind for variant in group.variants}:
+            return [next(iter(texts.values()))]
+        return ["\n".join(f"- {label}: {text}" for label, text in texts.items())]
+
+    def _label(self, group: SharedGroup, variant: Variant) -> str:
+        """Return what distinguishes a variant from the others of its group: kind, tasks or group around it."""
+        rivals = [each for each in group.variants if each is not variant and each.kind == variant.kind]
+        own = variant.at(group.path)
+        condition = _condition(own, [place for each in rivals for place in each.at(group.path)]) if rivals else ""
+        return " with ".join(filter(None, [f"`{variant.kind}`" if variant.kind else "", condition]))
+
+    def _other_places(self, variant: Variant) -> str:
+        """Return the other places of a variant, without those that follow from the other places of groups around it."""
+        texts = []
+        for path in variant.paths:
+            if path != variant.path and not self._follows(variant.path, path):
+                others = [
+                    place
+                    for group in self.groups
+                    for each in group.variants
+                    if each is not variant and (each.kind == variant.kind or None in (each.kind, variant.kind))
+                    for place in each.at(path)
+                ]
+                condition = _condition(variant.at(path), others) if others else ""
+                texts.append(f"`{path}`" + (f" ({condition})" if condition else ""))
+        return ", ".join(texts)
+
+    def _follows(self, listed: str, other: str) -> bool:
+        """Return whether a group listed at one path is at the other because a group around it is."""
+        names, other_names = listed.split("."), other.split(".")
+        for count in range(1, min(len(names), len(other_names))):
+            if names[-count:] != other_names[-count:]:
+                return False
+            around, other_around = ".".join(names[:-count]), ".".join(other_names[:-count])
+            group = self._by_path.get(around)
+            if group is not None and any(other_around in variant.paths for variant in group.variants):
+                return True
+        return False
+
+    def _setting(self, group: SharedGroup, name: str, page: str, is_head: bool = False) -> list[str]:
+        """Return the text of a setting: type, default, where it holds, description; once for each of its forms.
+
+        is_head: whether the text stands at the head of the group that is the value of the setting.
+        """
+        forms: dict[tuple[str, str], list[tuple[Variant, int]]] = {}
+        for variant in group.variants:
+            for index, row in enumerate(variant.settings):
+                if row.key == name:
+                    forms.setdefault((row.type, row.description), []).append((variant, index))
+        heads = []
+        for (type_text, _), uses in forms.items():
+            condition = self._used_in(group, [variant for variant, _ in uses], is_head and len(forms) == 1)
+            default = _defaults(uses, group.path)
+            heads.append((condition, f"*{', '.join(filter(None, [type_text, default]))}*"))
+        descriptions = [_escape(description) for _, description in forms]
+        if len(forms) == 1:
+            (condition, head), *_ = heads
+            parts = [head + (f"; only with {condition}" if condition else ""), *descriptions]
+        elif len(set(descriptions)) == 1:
+            parts = ["\n".join(f"- {condition}: {head}" for condition, head in heads), descriptions[0]]
+        else:
+            lines = [
+                f"- {condition}: {head}. {text}" for (condition, head), text in zip(heads, descriptions, strict=True)
+            ]
+            parts = ["\n".join(lines)]
+        return parts + self._described_elsewhere(_join(group.path, name), page)
+
+    def _used_in(self, group: SharedGroup, variants: Sequence[Variant], is_head: bool) -> str:
+        """Return which of the variants of a group have a setting; empty if all have it.
+
+        is_head: name the group, and leave out the tasks, which follow in the text.
+        """
+        rest = [each for each in group.variants if each not in variants]
+        if not rest:
+            return ""
+        kinds = list(dict.fromkeys(str(each.kind) for each in variants if each.kind))
+        if kinds and all(each.kind for each in variants) and not set(kinds) & {each.kind for each in rest}:
+            return f"`{group.path}` of {_kinds(kinds)}" if is_head else _kinds(kinds)
+        places = [place for each in variants for place in each.at(group.path)]
+        others = [place for each in rest for place in each.at(group.path)]
+        if not set(_runs(places)) & set(_runs(others)):
+            return "" if is_head else _condition(places, others)
+        return ", or ".join(self._label(group, each) for each in variants)
+
+    def _described_elsewhere(self, key: str, page: str) -> list[str]:
+        """Return links to the groups that can stand at a key but are listed at another path."""
+        links: dict[str, list[Variant]] = {}
+        everything = []
+        for group in self.groups:
+            for variant in group.variants:
+                everything += variant.at(key)
+                if variant.at(key) and group.path != key:
+                    links.setdefault(group.path, []).append(variant)
+        texts = []
+        for path, variants in links.items():
+            own = [place for variant in variants for place in variant.at(key)]
+            others = [place for place in everything if place not in own]
+            if not others:
+                label = "Settings"
+            elif all(variant.kind for variant in variants):
+                label = _listed([str(variant.kind) for variant in variants])
+            else:
+                label = _condition(own, others)
+            texts.append(f"{label}: {self._link(path, page)}")
+        return ["; ".join(texts) + "."] if texts else []
+
+    def _link(self, path: str, page: str) -> str:
+        target = _page(path)
+        return f"[`{path}`]({'' if target == page else f'{target}.md'}#{_anchor(path)})"
+
+
+def _page(path: str) -> str:
+    """Return the name of the page of a group."""
+    fitting = [
+        (len(start), name)
+        for name, (_, starts) in PAGES.items()
+        for start in starts
+        if f"{path}.".startswith(f"{start}.")
+    ]
+    return max(fitting)[1] if fitting else INDEX
+
+
+def _anchor(path: str) -> str:
+    """Return the anchor that code hosts and the site give to the heading of a path."""
+    return re.sub(r"[^\w\- ]", "", path.lower()).replace(" ", "-") or "the-top-level"
+
+
+def _escape(text: str) -> str:
+    """Escape signs that Markdown would treat as HTML or emphasis, except in code."""
+    return re.sub(r"(`[^`]*`)|(<(?=[\w/])|\*)", lambda match: match[1] or f"\\{match[2]}", text)
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _runs(places: Iterable[Occurrence]) -> list[str]:
+    return list(dict.fromkeys(place.run for place in places))
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _kinds(kinds: Sequence[str]) -> str:
+    return f"kind{'s' if len(kinds) > 1 else ''} {_listed(kinds)}"
+
+
+def _tasks(runs: Sequence[str], all_runs: Sequence[str]) -> str:
+    """Name tasks, or those that are missing if they are fewer."""
+    missing = [run for run in all_runs if run not in runs]
+    if missing and len(missing) < len(runs):
+        return f"all tasks but {_listed(missing)}"
+    return f"task{'s' if len(runs) > 1 else ''} {_listed(runs)}"
+
+
+def _condition(places: Sequence[Occurrence], others: Sequence[Occurrence]) -> str:
+    """Return what distinguishes places from others: tasks, or the group around them."""
+    runs, other_runs = _runs(places), _runs(others)
+    if not set(runs) & set(other_runs):
+        return _tasks(runs, [*runs, *other_runs])
+    around = list(dict.fromkeys(place.within for place in places))
+    if () not in around and not set(around) & {place.within for place in others}:
+        kinds: dict[str, list[str]] = {}
+        for path, kind in filter(None, around):
+            kinds.setdefault(path, []).append(kind)
+        return " or ".join(f"`{path}` of {_kinds(own)}" for path, own in kinds.items())
+    own = [run for run in runs if run not in other_runs]
+    return _tasks(own, own) if own else ""
+
+
+def _defaults(uses: Sequence[tuple[Variant, int]], path: str) -> str:
+    """Return the most frequent default of a setting as text, and the others with the places where they hold."""
+    by_default: dict[str | None, list[Occurrence]] = {}
+    for variant, index in uses:
+        for place in variant.occurrences:
+            by_default.setdefault(place.defaults[index], []).append(place)
+    usual = next(place.defaults[index] for variant, index in uses for place in variant.at(path))
+    others = [
+        f"{_value(default)} with {_where(places, by_default[usual])}"
+        for default, places in by_default.items()
+        if default != usual
+    ]
+    if not others:
+        return _value(usual)
+    return f"{_value(usual)} ({'; '.join(others)})" if _value(usual) else "; ".join(others)
+
+
+def _where(places: Sequence[Occurrence], others: Sequence[Occurrence]) -> str:
+    return _condition(places, others) or _listed(list(dict.fromkeys(place.path for place in places)))
+
+
+def _value(default: str | None) -> str:
+    return {None: "must be given", "see below": ""}.get(default, f"default `{default}`")
