@@ -11,13 +11,14 @@ PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist workstea
 # Some images set this variable; every process started by the tests would then compile all modules that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-all test-levels lint types format wheel clean
+.PHONY: help demo test test-all test-levels docs lint types format wheel clean
 
 help:
 	@echo "make demo      train on the built-in corpus and show the results"
 	@echo "make test      the tests that every change must pass; takes minutes"
 	@echo "make test-all  all tests, including the slow ones"
 	@echo "make test-levels  the numerical tests at each level of instructions that the processor has"
+	@echo "make docs      build the documentation into build/docs; open build/docs/index.html"
 	@echo "make lint      ruff and the import rules"
 	@echo "make types     mypy --strict; for tests and benchmarks, names and arguments only"
 	@echo "make format    format the code with ruff"
@@ -35,6 +36,11 @@ test-all: $(VENV)/.dev
 
 test-levels: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python tests/fixtures/levels.py -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
+
+# Warnings, such as broken links, are errors.
+docs: $(VENV)/.docs
+	$(BIN)/sphinx-build -b html -n -W --keep-going -j 2 -q -d build/docs-cache docs build/docs
+	@echo "build/docs/index.html"
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -69,6 +75,11 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	@echo "installing dragoman and its development tools into $(VENV) (a minute or two the first time)"
 	$(PIP) install --no-compile --editable '.[dev]'
 	@touch $@ $(VENV)/.core
+
+$(VENV)/.docs: pyproject.toml | $(BIN)/python
+	@echo "installing Sphinx into $(VENV)"
+	$(PIP) install --no-compile --editable '.[docs,serve]'
+	@touch $@
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,77 @@
+"""Settings of the site that `make docs` builds from these pages with Sphinx.
+
+The pages are plain Markdown that a code host shows as well. The site opens from disk: it loads no fonts, scripts or
+pictures from other servers.
+"""
+
+import sys
+from pathlib import Path
+
+DOCS = Path(__file__).parent
+sys.path.insert(0, str(DOCS / "site"))  # the extensions repository_files and moved_pages
+
+project = "dragoman"
+author = "the dragoman authors"
+copyright = "the dragoman authors, Apache-2.0"
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx_copybutton",
+    "sphinx_reredirects",
+    "repository_files",
+]
+root_doc = "index"
+exclude_patterns = ["site"]
+nitpicky = True
+suppress_warnings = ["config.cache"]
+
+# Markdown. Heading anchors follow the rule of code hosts, which tests/architecture/test_links.py checks as well.
+source_suffix = {".md": "markdown"}
+myst_heading_anchors = 6
+myst_enable_extensions = ["colon_fence"]
+
+# The API reference, from docstrings. Types stand in the description of each parameter.
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "all"
+autodoc_member_order = "bysource"
+autodoc_class_signature = "mixed"
+autodoc_preserve_defaults = True
+# Types of other libraries, and private ones, are named without a link.
+nitpick_ignore_regex = [
+    (r"py:.*", r"(?!dragoman\.).*"),
+    (r"py:.*", r"dragoman\..*\._.*"),
+]
+
+# The pages. A page in a language of Pygments that it does not know is highlighted as text.
+html_theme = "furo"
+html_title = "dragoman"
+html_static_path = ["site/static"]
+html_css_files = ["dragoman.css"]
+html_show_sphinx = False
+html_copy_source = False
+html_show_sourcelink = False
+html_use_index = False
+html_theme_options = {"navigation_with_keys": True, "top_of_page_buttons": []}
+pygments_style = "default"
+pygments_dark_style = "github-dark"
+
+# Copies commands without the prompt and the output.
+copybutton_prompt_text = r"\$ |>>> |\.\.\. |> "
+copybutton_prompt_is_regexp = True
+copybutton_line_continuation_character = "\\"
+copybutton_here_doc_delimiter = "EOF"
+
+
+def _moved_pages() -> dict[str, str]:
+    """Return the addresses of pages that have moved (moved.txt), relative to the page that leads to the new one."""
+    found = {}
+    for line in (DOCS / "moved.txt").read_text(encoding="utf-8").splitlines():
+        old, _, new = line.partition(" ")
+        if old.endswith(".md"):
+            page, _, heading = new.partition("#")
+            address = page.removesuffix(".md") + ".html" + (f"#{heading}" if heading else "")
+            found[old.removesuffix(".md")] = "../" * old.count("/") + address
+    return found
+
+
+redirects = _moved_pages()
