@@ -28,7 +28,7 @@ suppress_warnings = ["config.cache"]
 # Markdown. Heading anchors follow the rule of code hosts, which tests/architecture/test_links.py checks as well.
 source_suffix = {".md": "markdown"}
 myst_heading_anchors = 6
-myst_enable_extensions = ["colon_fence"]
+myst_disable_syntax = ["footnote_ref", "footnote_def"]  # the pages have none, but regular expressions such as [^=]
 
 # The API reference, from docstrings. Types stand in the description of each parameter.
 autodoc_typehints = "description"

@@ -1,7 +1,7 @@
 """Links from the pages to files of the repository outside docs, such as recipes, lead to pages that show the files.
 
-A link to `../recipes/x.yaml` leads to `files/recipes/x.yaml.html`; Markdown files such as CHANGELOG.md are rendered, and
-folders show the names of their files.
+A link to `../recipes/x.yaml` leads to `files/recipes/x.yaml.html`. Markdown files such as CHANGELOG.md are rendered,
+and folders show the names of their files.
 """
 
 import html
