@@ -21,7 +21,7 @@ Decoder = MarkovToy | RecurrentToy | AttendingToy
 
 
 def result(tree: SearchTree, config: SearchConfig) -> list[tuple[tuple[int, ...], bool, float]]:
-    """The n-best list that a tree contains (docs/how-to/translating/searching-rules.md): tokens, finished, score."""
+    """The n-best list that a tree contains (docs/reference/search-tree.md): tokens, finished, score."""
     lists = defaultdict(list)
     for number in tree.ends():
         lists[tree[number].group].append(number)

@@ -68,7 +68,7 @@ def test_log_probabilities_in_python_equal_those_of_scoring(folder: Path) -> Non
 
 
 def read_nbest(tree: dict[str, Any]) -> list[tuple[str, float]]:
-    """Read the n-best list as described in docs/how-to/translating/searching-rules.md."""
+    """Read the n-best list as described in docs/reference/search-tree.md."""
     ends = [node for node in tree["nodes"] if node["fate"] == "finished" or node["fate"].startswith("unfinished")]
     ends.sort(key=lambda node: (node["fate"] != "finished", -node["score"]))
 

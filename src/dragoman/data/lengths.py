@@ -115,7 +115,7 @@ class CorpusLengths(Config):
 
         A length is judged by two criteria, both of which must be met: its deviation in standard deviations, which
         excuses short texts, and its ratio, which excuses long ones. Both thresholds were chosen on human translations
-        (docs/how-to/translating/guard.md). Words that both texts contain, such as addresses, are ignored.
+        (docs/explanation/guard.md). Words that both texts contain, such as addresses, are ignored.
         """
         if not self.is_representative:
             return None

@@ -80,7 +80,7 @@ def translate_document(
 
     model: a translator, a model folder, or several folders that form an ensemble. document: text, or the bytes of a
     file; docx and odt are always bytes. encoding: the encoding of the bytes, such as windows-1252, by default what they
-    show (see docs/how-to/documents/documents.md). format: text, markdown, html, srt, vtt, ass, sbv, ttml, lrc, docx,
+    show (see docs/how-to/documents). format: text, markdown, html, srt, vtt, ass, sbv, ttml, lrc, docx,
     odt, po, xliff or json. attention: the decoder attention that aligns words, which determines the positions of markup
     in the translation. settings: beam, length_penalty, coverage_penalty, unknown, search, to, tags, glossary, keep,
     keep_patterns and guard, as in `Translator.request`. The other arguments are those of `Translator.load`.

@@ -271,7 +271,7 @@ class ControlConfig(Config):
     glossary: Path | None = Field(None, description="Glossary file, as in --glossary; null: none.")
     guard: bool | None = Field(
         None,
-        description="Search again if a translation has problems, e.g. repetitions (docs/how-to/translating/guard.md).",
+        description="Search again if a translation has problems, e.g. repetitions (docs/explanation/guard.md).",
     )
 
 

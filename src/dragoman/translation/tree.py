@@ -55,7 +55,7 @@ def tree_file(path: Path | None) -> Iterator[TreeFile | None]:
 
 
 def tree_of(line: int, source: str, translations: Sequence[Translation]) -> dict[str, Any]:
-    """Return the search tree of one text as JSON values, as described in docs/how-to/translating/searching-rules.md.
+    """Return the search tree of one text as JSON values, as described in docs/reference/search-tree.md.
 
     line: the line number, from 1. translations: all requested translations, with `Translation.tree`; a blank text is
     not searched and has no tree.

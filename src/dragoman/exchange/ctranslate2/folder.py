@@ -64,7 +64,7 @@ class ComputeSettings:
 
     kind: the compute type; `default` is the type of the stored weights. workers: the number of batches translated at
     the same time, each on one thread. For small models, several threads that share a batch would wait for one another
-    most of the time (docs/explanation/translation-speed.md).
+    most of the time (docs/explanation/engines.md).
     """
 
     kind: str

@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 FINISHED, FORBIDDEN, PRUNED = "finished", "pruned: forbidden", "pruned"
-"""Fates of hypotheses (docs/how-to/translating/searching-rules.md), and the start of all reasons for pruning."""
+"""Fates of hypotheses (docs/reference/search-tree.md), and the start of all reasons for pruning."""
 
 
 class TreeNode(NamedTuple):

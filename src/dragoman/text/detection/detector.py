@@ -28,7 +28,7 @@ _CHINESE_ENCODINGS = {"Hans": "gb2312", "Hant": "big5"}
 """Character sets that cover the usual characters of one Chinese script, but few that are specific to the other."""
 
 _TEMPERATURE = 0.6
-"""Scores are divided by this value · √bytes before the softmax; docs/how-to/translating/language-detection.md."""
+"""Scores are divided by this value · √bytes before the softmax; docs/explanation/language-detection.md."""
 
 _PRIOR = 0.95
 """The prior probability that a text is in one of the languages to detect."""

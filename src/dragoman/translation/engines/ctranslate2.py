@@ -1,7 +1,7 @@
 """`CTranslate2Engine`: the engine that searches with CTranslate2, on the CPU.
 
 CTranslate2 implements the search, so its results differ from the results of the other engines (see
-docs/explanation/translation-speed.md). A search ends once `beam` hypotheses have finished. A score is the sum of
+docs/explanation/engines.md). A search ends once `beam` hypotheses have finished. A score is the sum of
 log-probabilities divided by lengthᵅ. Forbidden tokens, and the end of sentence before the minimum length, are removed
 from the distribution, which is then renormalised. A prefix counts towards the length, but not towards
 log-probabilities.

@@ -123,7 +123,7 @@ class LineFiles:
 
     prefix: the start of each translation. constraints: the phrases that each translation must contain, with a tab
     between phrases and | between alternatives. tree: the search trees, as JSON Lines
-    (docs/how-to/translating/searching-rules.md). alignments: word alignments of the best translations, as `0-0 1-2`.
+    (docs/reference/search-tree.md). alignments: word alignments of the best translations, as `0-0 1-2`.
     attention: the attention that yields the alignments. aligner: aligns the words instead of the attention.
     """
 

@@ -36,7 +36,7 @@ class GuardOutcome:
     """A guard's findings in the translations of a text, before and after it was searched again.
 
     found: findings in the best translation of the first search; left: findings in the returned translation; search: the
-    name of the search that produced the returned translation (docs/how-to/translating/guard.md), empty for the first.
+    name of the search that produced the returned translation (docs/explanation/guard.md), empty for the first.
     """
 
     found: tuple[Finding, ...]

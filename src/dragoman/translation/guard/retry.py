@@ -29,7 +29,7 @@ length, and the number of tokens that are added to the maximum."""
 
 
 class OtherSearch(NamedTuple):
-    """A further search. name: its name in docs/how-to/translating/guard.md. request: the first with other settings."""
+    """A further search. name: its name in docs/explanation/guard.md. request: the first with other settings."""
 
     name: str
     request: Request
