@@ -47,6 +47,7 @@ html_theme = "furo"
 html_title = "dragoman"
 html_static_path = ["site/static"]
 html_css_files = ["dragoman.css"]
+html_js_files = ["search_from_disk.js"]
 html_show_sphinx = False
 html_copy_source = False
 html_show_sourcelink = False

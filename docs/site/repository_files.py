@@ -104,10 +104,17 @@ def _render(app: Sphinx, text: str, path: str, name: str) -> tuple[str, set[str]
 
     body = MarkdownIt("commonmark").enable("table").render(text)
     body = re.sub(r"<h(\d)>(.*?)</h\1>", heading, re.sub(r'href="([^"]*)"', address, body))
-    return re.sub(r"<table>(.*?)</table>", _TABLE, body, flags=re.DOTALL), linked
+    for pattern, styled in _STYLED:
+        body = re.sub(pattern, styled, body, flags=re.DOTALL)
+    return body, linked
 
 
-_TABLE = r'<div class="table-wrapper"><table class="docutils">\1</table></div>'
+# The elements of Markdown with the classes that the theme gives those of pages.
+_STYLED = (
+    (r"<table>(.*?)</table>", r'<div class="table-wrapper"><table class="docutils">\1</table></div>'),
+    (r"<pre><code[^>]*>(.*?)</code></pre>", r'<div class="highlight"><pre>\1</pre></div>'),
+    (r"<code>", '<code class="docutils literal notranslate">'),
+)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

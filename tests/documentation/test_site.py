@@ -1,0 +1,101 @@
+"""The site that docs/conf.py builds: a small repository with one page of each kind. `make docs` builds the real one."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from documented import ROOT
+from made_once import made_once
+
+pytest.importorskip("furo", reason="Sphinx is not installed: make docs installs it")
+
+INDEX = """# Title
+[changes](../CHANGELOG.md), [all](../recipes)
+
+```{toctree}
+:hidden:
+
+how/page
+```
+"""
+PAGE = """# Page
+## A heading
+```console
+$ dragoman --version
+dragoman 1
+```
+[a](../../recipes/a.yaml) and [back](#a-heading), [^=]*
+"""
+FILES = {
+    "CHANGELOG.md": "# Changes\n## First *one*\n[page](docs/how/page.md#a-heading), [recipe](recipes/a.yaml)\n",
+    "recipes/a.yaml": "train: {seed: 1} # <b>\n",
+    "docs/moved.txt": "old.md how/page.md#a-heading\nhow/older.md how/page.md\n",
+    "docs/index.md": INDEX,
+    "docs/how/page.md": PAGE,
+}
+
+
+def build(repository: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "sphinx", "-b", "html", "-n", "-W", "--keep-going", "-q", "docs", "site"]
+    return subprocess.run(command, cwd=repository, capture_output=True, text=True)
+
+
+def write(repository: Path) -> None:
+    for name, text in FILES.items():
+        path = repository / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    shutil.copy(ROOT / "docs" / "conf.py", repository / "docs")
+    shutil.copytree(ROOT / "docs" / "site", repository / "docs" / "site", ignore=shutil.ignore_patterns("__pycache__"))
+
+
+@pytest.fixture
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the built site."""
+
+    def make(folder: Path) -> None:
+        write(folder)
+        done = build(folder)
+        assert done.returncode == 0, done.stderr
+
+    return made_once(tmp_path_factory, "small-site", make) / "site"
+
+
+def test_links_to_files_outside_docs_lead_to_pages_that_show_them(site: Path) -> None:
+    front = (site / "index.html").read_text()
+    assert 'href="files/CHANGELOG.md.html"' in front
+    assert 'href="files/recipes.html"' in front
+    assert 'href="../files/recipes/a.yaml.html"' in (site / "how" / "page.html").read_text()
+    changes = (site / "files" / "CHANGELOG.md.html").read_text()
+    assert '<h2 id="first-one">' in changes
+    assert 'href="../how/page.html#a-heading"' in changes
+    assert 'href="recipes/a.yaml.html"' in changes
+    assert "&lt;b&gt;" in (site / "files" / "recipes" / "a.yaml.html").read_text()
+    assert "a.yaml" in (site / "files" / "recipes.html").read_text()
+
+
+@pytest.mark.parametrize(("old", "new"), [("old", "how/page.html#a-heading"), ("how/older", "../how/page.html")])
+def test_old_addresses_lead_to_new_ones(site: Path, old: str, new: str) -> None:
+    assert f'url={new}"' in (site / f"{old}.html").read_text()
+
+
+def test_pages_load_nothing_from_other_servers(site: Path) -> None:
+    pages = {path.name: path.read_text() for path in site.rglob("*.html")}
+    assert {"index.html", "page.html", "search.html"} <= pages.keys()
+    loaded = re.compile(r"<(?:script|img|iframe)[^>]* src=\"(?:https?:)?//|<link[^>]* href=\"(?:https?:)?//")
+    assert {name: found for name, page in pages.items() if (found := loaded.findall(page))} == {}
+    assert [path for path in site.rglob("*.css") if re.search(r"url\(\W?(?:https?:)?//", path.read_text())] == []
+
+
+def test_broken_links_are_errors(tmp_path: Path) -> None:
+    write(tmp_path)
+    page = tmp_path / "docs" / "how" / "page.md"
+    page.write_text("# Page\n[a](other.md), [b](#no-such-heading), [c](../index.md#no-such-heading), [d](../../gone)\n")
+    (tmp_path / "docs" / "alone.md").write_text("# Alone\n")
+    done = build(tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.count("[myst.xref_missing]") == 4
+    assert "alone.md: WARNING: document isn't included in any toctree" in done.stderr
