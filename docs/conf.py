@@ -48,6 +48,7 @@ html_title = "dragoman"
 html_static_path = ["site/static"]
 html_css_files = ["dragoman.css"]
 html_js_files = ["search_from_disk.js"]
+html_search_scorer = str(DOCS / "site" / "search_order.js")
 html_show_sphinx = False
 html_copy_source = False
 html_show_sourcelink = False

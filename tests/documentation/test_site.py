@@ -99,3 +99,19 @@ def test_broken_links_are_errors(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert done.stderr.count("[myst.xref_missing]") == 4
     assert "alone.md: WARNING: document isn't included in any toctree" in done.stderr
+
+
+def test_the_search_works_from_disk(site: Path) -> None:
+    from browser_tabs import chromium
+
+    with chromium() as browser:
+        tab = browser.new_page()
+        errors: list[str] = []
+        tab.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+        tab.on("pageerror", lambda error: errors.append(str(error)))
+        tab.goto(f"{site.as_uri()}/index.html")
+        tab.fill("input[name=q] >> nth=0", "heading")
+        tab.keyboard.press("Enter")
+        tab.wait_for_selector("#search-results li a")
+        assert "Page" in tab.inner_text("#search-results li")
+        assert errors == []
