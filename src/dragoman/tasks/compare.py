@@ -11,7 +11,7 @@ from dragoman.text.detection.detector import release_model
 def compare_data(recipe: Recipe = None, overrides: Overrides = (), *, quiet: bool = False) -> tuple[Finding, ...]:
     """Return the problems of the validation sets of a recipe, as `dragoman data compare` prints them.
 
-    A training run of any task makes the same checks before its first update (docs/how-to/corpora/corpora.md). To check
+    A training run of any task makes the same checks before its first update (docs/how-to/corpora/check.md). To check
     a test set, name it in `data.valid`. recipe, overrides: as in `train`. Raises ConfigError for invalid settings, and
     DataError for files that cannot be read.
     """

@@ -1,6 +1,6 @@
-"""Captures the screens of the section "Progress" in docs/paths/own-corpus.md with tmux, and prints them as Markdown.
+"""Captures the screens of docs/how-to/training/watch.md with tmux, and prints them as Markdown.
 
-    python benchmarks/tutorial_screens.py
+    python benchmarks/training_screens.py
 
 Run it on an idle machine, because the screens show the speed. DRAGOMAN_DATA is the folder that contains multi30k/. The
 run has three minutes, is validated every 100 updates, and is interrupted during the fourth validation.
@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-SOCKET = "dragoman-tutorial"
+SOCKET = "dragoman-screens"
 COLUMNS, LINES = 110, 30
 PAIRS = {"source": "train.en.gz", "target": "train.de.gz", "valid-source": "val.en.gz", "valid-target": "val.de.gz"}
 
@@ -88,7 +88,7 @@ def main() -> None:
     with TemporaryDirectory(prefix="dragoman-") as name:
         (Path(name) / "multi30k").symlink_to(Path(os.environ["DRAGOMAN_DATA"]).resolve() / "multi30k")
         for screen in capture(command, Path(name), arguments.every):
-            print("```", *screen, "```", sep="\n")
+            print("```text", *screen, "```", sep="\n")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The screens of the tutorial, by benchmarks/tutorial_screens.py, have the form of the output of its commands."""
+"""The screens of "Watch a training run", by benchmarks/training_screens.py, have the form of the output of a run."""
 
 import fcntl
 import os
@@ -18,7 +18,7 @@ from training_runs import SETTINGS, process_environment, write_corpus
 from dragoman.cli.main import main
 from dragoman.tasks.translation.validation import Validation, Validator
 
-TUTORIAL = Path(__file__).resolve().parents[2] / "docs" / "paths" / "own-corpus.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "training" / "watch.md"
 SPINNER = "[⠁-⣿] "
 ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 LIVE = re.compile(f"^{SPINNER}")
@@ -36,10 +36,9 @@ def shape(line: str) -> str:
     return re.sub(r"lines? 0(, 0)*", "lines 0", line)
 
 
-def screens(heading: str) -> list[str]:
-    """Return the lines of all screens in a section of the tutorial."""
-    section = TUTORIAL.read_text(encoding="utf-8").partition(f"### {heading}\n")[2].partition("\n## ")[0]
-    blocks = re.findall(r"```\n(.*?)```", section.partition("**Stopping and resuming.**")[0], re.DOTALL)
+def screens() -> list[str]:
+    """Return the lines of all screens of the page."""
+    blocks = re.findall(r"```text\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     return [line for block in blocks for line in block.splitlines()]
 
 
@@ -69,7 +68,7 @@ def test_messages_of_a_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     assert main(command) == 130
     shown = {shape(line) for line in capsys.readouterr().err.splitlines()}
     shown |= {line.removesuffix(" · best so far") for line in shown}
-    expected = [line for line in screens("Progress") if not LIVE.match(line)]
+    expected = [line for line in screens() if not LIVE.match(line)]
     assert len(expected) > 6
     assert [line for line in expected if shape(line) not in shown] == []
 
@@ -105,6 +104,6 @@ def test_status_lines_of_a_training(tmp_path: Path) -> None:
         path = tmp_path / f"valid.{side}"
         path.write_text(path.read_text() * 1000)
     shown = {shape(line) for line in terminal_output(["train", *options, *SETTINGS, *settings], tmp_path, 110)}
-    expected = [line for line in screens("Progress") if LIVE.match(line) and "Learning" not in line]
+    expected = [line for line in screens() if LIVE.match(line) and "Learning" not in line]
     assert len(expected) == 2
     assert [line for line in expected if shape(line) not in shown] == []
