@@ -19,10 +19,12 @@ from dragoman.decode.search import SearchConfig
 from dragoman.models.interface import State
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.nn.attention.hard import HardAttention
+from dragoman.nn.dropout import scale_dropout
 from dragoman.tasks.translation.objectives.scheduled_sampling import ConstantRatioConfig, ScheduledSampling
 from dragoman.tasks.translation.objectives.sequence_reward import SequenceReward, SequenceRewardConfig
 from dragoman.text.symbols import BOS, EOS
 from dragoman.training.objectives.cross_entropy import CrossEntropy
+from dragoman.training.objectives.r_drop import RDrop
 
 CLOSE: dict[str, Any] = {"rtol": 1e-5, "atol": 1e-6}
 SOURCES = [[5, 9, 4, 7, 10], [6], [11, 4, 8]]
@@ -53,6 +55,8 @@ def check(config: ModelConfig, seed: int = 1) -> None:
     model = built(config, seed)
     check_training(model)  # running statistics then have values
     model = model.double()
+    if config.packs:
+        check_packing(model.train(), seed)
     if not estimates(model):
         check_gradient(model.train(), seed)
     check_gradient(model.eval(), seed)
@@ -92,6 +96,31 @@ def check_training(model: Seq2Seq) -> None:
         broken = [name for name, gradient in trained.items() if not gradient.isfinite().all()]
         assert not broken, f"gradient not finite: {broken}"
         assert any(gradient.abs().sum() > 0 for gradient in trained.values()), "all gradients are zero"
+    model.zero_grad()
+
+
+def check_packing(model: Seq2Seq, seed: int) -> None:
+    """Packed states have the loss, the gradient, the reports and the running statistics of padded states.
+
+    R-Drop reads every row twice, and a part of a batch is packed like the batch.
+    """
+    stored = {name: value.clone() for name, value in model.state_dict().items()}
+    part = BATCH.split(2)[1]
+    for objective, padded in ((CrossEntropy(), BATCH), (RDrop(CrossEntropy(), 0.5), BATCH), (CrossEntropy(), part)):
+        packed = BATCH.with_packing(100).split(2)[1] if padded is part else padded.with_packing()
+        results = []
+        for batch in (padded, packed):
+            model.load_state_dict(stored)
+            model.zero_grad()
+            torch.manual_seed(seed)
+            with scale_dropout(0.0):
+                loss = objective(model, batch)
+            loss.total.backward()  # type: ignore[no-untyped-call]
+            gradients = {name: each.grad for name, each in model.named_parameters() if each.grad is not None}
+            buffers = {name: value.clone() for name, value in model.named_buffers()}
+            results.append((loss.total.detach(), loss.cross_entropy, loss.auxiliary, loss.counts, gradients, buffers))
+        torch.testing.assert_close(results[1], results[0], rtol=1e-9, atol=1e-10)
+    model.load_state_dict(stored)
     model.zero_grad()
 
 

@@ -11,6 +11,8 @@ from typing import Any, Literal, NamedTuple, Protocol, Self, TypeGuard
 import torch
 from torch import Tensor, nn
 
+from dragoman.base.packing import Packing
+
 Side = Literal["source", "target"]
 
 
@@ -126,13 +128,15 @@ class Memory:
     """The output of an encoder: states (B, S, d) and mask (B, S) bool, True where a decoder may attend.
 
     final: (B, d), a summary of the whole text computed by the encoder, such as the last state of a recurrence; None if
-    the encoder does not compute a summary. An encoder of several texts, or of several views of a text, may return any
-    tree of memories. Only decoders access its contents; other code calls `source_mask`.
+    the encoder does not compute a summary. packing: the packing of the states (1, N, d), or None if they are padded. An
+    encoder of several texts, or of several views of a text, may return any tree of memories. Only decoders access its
+    contents; other code calls `source_mask`.
     """
 
     states: Tensor
     mask: Tensor
     final: Tensor | None = None
+    packing: Packing | None = None
 
     @property
     def summary(self) -> Tensor:

@@ -7,6 +7,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from dragoman.base.packing import Packing
 from dragoman.base.settings.config import kinds, union_members
 from dragoman.models.assembly import check_decodable, initialise_linear_layers, prefix_errors, resolve_scheme
 from dragoman.models.families.family import DecoderContext, DecoderFamily, ProjectedOutput
@@ -90,6 +91,11 @@ class LanguageModelConfig(PresetSettings):
         description="Ids of special symbols that are never predicted, such as 0 (padding): their probability is 0.",
     )
 
+    @property
+    def packs(self) -> bool:
+        """Whether the model can compute packed states; see `Packing`."""
+        return self.decoder.packs
+
     @classmethod
     def add_implied_settings(cls, settings: dict[str, Any]) -> dict[str, Any]:
         """Return the settings with attention to a source disabled by default.
@@ -154,7 +160,11 @@ class DecoderOnly(nn.Module):
     def encode_source(self, source: tuple[Tensor, ...]) -> None:
         """Return None: a language model has no source."""
 
-    def forward(self, inputs: Tensor) -> ProjectedOutput:
-        """Predict the token that follows each input token. inputs: (B, T) int64."""
-        output, _ = self.decoder.step(inputs, self.decoder.start(None))
+    def forward(self, inputs: Tensor, packing: Packing | None = None) -> ProjectedOutput:
+        """Predict the token that follows each input token. inputs: (B, T) int64.
+
+        packing: packs the states, if `LanguageModelConfig.packs`; None: they are padded.
+        """
+        state = self.decoder.start(None)
+        output, _ = self.decoder.step(inputs, state) if packing is None else self.decoder.step(inputs, state, packing)
         return output

@@ -8,6 +8,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from dragoman.base.errors import ConfigError
+from dragoman.base.packing import Packing
 from dragoman.models.assembly import check_decodable, initialise_linear_layers, prefix_errors, resolve_scheme
 from dragoman.models.families.family import DecoderContext, ProjectedOutput, SideContext
 from dragoman.models.families.transformer import TransformerDecoderConfig, TransformerEncoderConfig
@@ -109,6 +110,11 @@ class ModelConfig(PresetSettings):
         PretrainedConfig(), description="Pretrained word vectors to initialise the embedding tables."
     )
 
+    @property
+    def packs(self) -> bool:
+        """Whether the model can compute packed states; see `Packing`."""
+        return self.encoder.packs and self.decoder.packs
+
     def build(self, source_size: int, target_size: int, vectors: bool = False) -> "Seq2Seq":
         """Build the model, initialised from torch's default generator.
 
@@ -190,10 +196,22 @@ class Seq2Seq(nn.Module):
         """Return the memory of tokens (B, S) int64 or vectors (B, S, n) float32; mask is (B, S) bool."""
         return self.encoder(tokens, mask)  # type: ignore[no-any-return]
 
-    def forward(self, source: Tensor, source_mask: Tensor, inputs: Tensor) -> ProjectedOutput:
+    def forward(
+        self,
+        source: Tensor,
+        source_mask: Tensor,
+        inputs: Tensor,
+        source_packing: Packing | None = None,
+        packing: Packing | None = None,
+    ) -> ProjectedOutput:
         """Predict the token that follows each target input token (teacher forcing).
 
-        source, source_mask: as in `encode`. inputs: (B, T) int64.
+        source, source_mask: as in `encode`. inputs: (B, T) int64. source_packing, packing: pack the states of source
+        and target, if `ModelConfig.packs`; None: they are padded.
         """
-        output, _ = self.decoder.step(inputs, self.decoder.start(self.encode(source, source_mask)))
+        if source_packing is None or packing is None:
+            output, _ = self.decoder.step(inputs, self.decoder.start(self.encode(source, source_mask)))
+        else:
+            memory = self.encoder(source, source_mask, packing=source_packing)
+            output, _ = self.decoder.step(inputs, self.decoder.start(memory), packing=packing)
         return output

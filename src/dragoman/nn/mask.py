@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from dragoman.base.errors import ConfigError
+from dragoman.base.packing import Packing
 
 
 class Mask:
@@ -15,17 +16,26 @@ class Mask:
 
     allowed: bool, broadcastable to (B, heads, T, S), True where a query may attend to a key. tokens: (B, S) bool, False
     at padding, or None if there is no padding. triangular: whether `allowed` is a square lower triangle, so that a
-    kernel can use its built-in causal mask.
+    kernel can use its built-in causal mask. queries, keys: the packing of the states of queries and of keys, or None
+    for padded states; the mask itself is always padded.
     """
 
-    def __init__(self, allowed: Tensor, tokens: Tensor | None = None, triangular: bool = False) -> None:
+    def __init__(
+        self,
+        allowed: Tensor,
+        tokens: Tensor | None = None,
+        triangular: bool = False,
+        queries: Packing | None = None,
+        keys: Packing | None = None,
+    ) -> None:
         self.allowed, self.tokens, self.triangular = allowed, tokens, triangular
+        self.queries, self.keys = queries, keys
         self._hides_padding_only = False
 
     @staticmethod
-    def padding(tokens: Tensor) -> "Mask":
-        """Return a mask that hides only padding. tokens: (B, S) bool, False at padding."""
-        mask = Mask(tokens[:, None, None, :], tokens)
+    def padding(tokens: Tensor, queries: Packing | None = None, keys: Packing | None = None) -> "Mask":
+        """Return a mask that hides only padding. tokens: (B, S) bool, False at padding. queries, keys: see `Mask`."""
+        mask = Mask(tokens[:, None, None, :], tokens, queries=queries, keys=keys)
         mask._hides_padding_only = True
         return mask
 
@@ -94,7 +104,7 @@ class CausalSpan:
     left_padding: (R,) int64, number of padding positions before the first token of each row, within the start + new
     positions; None if there is no padding. A padding position attends only to itself, and no token attends to it.
     capacity: maximum number of positions, for which caches allocate space; None if unknown, in which case no space is
-    reserved.
+    reserved. packing: the packing of the states of the tokens, or None for padded states.
     """
 
     def __init__(
@@ -104,8 +114,10 @@ class CausalSpan:
         device: torch.device,
         left_padding: Tensor | None = None,
         capacity: int | None = None,
+        packing: Packing | None = None,
     ) -> None:
         self.start, self.new, self.device, self.left_padding, self.capacity = start, new, device, left_padding, capacity
+        self.packing = packing
 
     @property
     def mask(self) -> Mask | None:

@@ -1,7 +1,7 @@
 """Padded batches of sentence pairs, or of excerpts of plain text, for models and objectives."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from dragoman.base.packing import Packing
 from dragoman.data.batches.rows import PaddedRows
 from dragoman.data.dataset import Sentences
 from dragoman.text.symbols import BOS, EOS, PAD
@@ -20,7 +21,7 @@ class TargetBatch(PaddedRows):
 
     inputs: (B, T) int64, the token before each label. labels: (B, T) int64, the tokens to predict. target_mask: (B, T)
     bool, True for labels that are not padding. target_tokens: number of True values in target_mask. rows: indices of
-    the rows in the dataset.
+    the rows in the dataset. packing: with which the model packs the states of the targets; None: they are padded.
     """
 
     inputs: Tensor
@@ -28,6 +29,7 @@ class TargetBatch(PaddedRows):
     target_mask: Tensor
     target_tokens: int
     rows: tuple[int, ...]
+    packing: Packing | None = field(default=None, kw_only=True)
 
     @property
     def task(self) -> str:
@@ -36,12 +38,21 @@ class TargetBatch(PaddedRows):
 
     @property
     def model_inputs(self) -> tuple[Tensor, ...]:
-        """The arguments of the model: the target inputs."""
-        return (self.inputs,)
+        """The arguments of the model: the target inputs, and their packing, if any."""
+        return (self.inputs,) if self.packing is None else (self.inputs, self.packing)
+
+    def with_packing(self, size: int = 0) -> Self:
+        """Return the batch with packings, for models that pack. size: minimum number of packed rows per side."""
+        return replace(self, packing=Packing.of(self.target_mask.numpy(), size))
+
+    def split(self, count: int) -> list[Self]:
+        """See `PaddedRows.split`. The parts of a packed batch are packed."""
+        parts = super().split(count)
+        return parts if self.packing is None else [part.with_packing() for part in parts]
 
     def repeat_rows(self) -> Self:
         """Return all rows twice, one copy after the other."""
-        doubled = self._map_tensors(lambda tensor: torch.cat([tensor, tensor]))
+        doubled = self._map(lambda tensor: torch.cat([tensor, tensor]), Packing.repeated)
         return replace(doubled, target_tokens=2 * self.target_tokens, rows=2 * self.rows)
 
     @property
@@ -66,6 +77,7 @@ class TargetBatch(PaddedRows):
             target_mask=self.target_mask[rows, :width],
             target_tokens=int(self.target_mask[rows].sum()),
             rows=self.rows[rows],
+            packing=None,
         )
 
 
@@ -79,22 +91,29 @@ class Batch(TargetBatch):
     """B sentence pairs, padded on the right.
 
     source: (B, S) int64, where each sentence ends with EOS, or (B, S, n) float32, where each sequence of vectors ends
-    with a vector of zeros. source_mask: (B, S) bool, False at padding. For other fields, see `TargetBatch`: `inputs` is
-    BOS followed by the target, and `labels` is the target followed by EOS.
+    with a vector of zeros. source_mask: (B, S) bool, False at padding. source_packing: as `packing`, for the sources.
+    For other fields, see `TargetBatch`: `inputs` is BOS followed by the target, and `labels` is the target followed by
+    EOS.
     """
 
     source: Tensor
     source_mask: Tensor
+    source_packing: Packing | None = field(default=None, kw_only=True)
 
     @property
-    def model_inputs(self) -> tuple[Tensor, ...]:
-        """The arguments of the model: source, source mask and target inputs."""
-        return self.source, self.source_mask, self.inputs
+    def model_inputs(self) -> tuple[Any, ...]:
+        """The arguments of the model: source, source mask, target inputs, and the packings of both sides, if any."""
+        inputs = self.source, self.source_mask, self.inputs
+        return inputs if self.packing is None else (*inputs, self.source_packing, self.packing)
+
+    def with_packing(self, size: int = 0) -> Self:
+        """See `TargetBatch.with_packing`."""
+        return replace(super().with_packing(size), source_packing=Packing.of(self.source_mask.numpy(), size))
 
     def _part(self, rows: slice) -> Self:
         width = int(self.source_mask[rows].sum(1).max())
         source, source_mask = self.source[rows, :width], self.source_mask[rows, :width]
-        return replace(super()._part(rows), source=source, source_mask=source_mask)
+        return replace(super()._part(rows), source=source, source_mask=source_mask, source_packing=None)
 
 
 def pad(

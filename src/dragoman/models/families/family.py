@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from dragoman.base.errors import ConfigError
+from dragoman.base.packing import Packing
 from dragoman.base.settings.config import Config
 from dragoman.models.interface import Decoder, Encoder, State
 from dragoman.nn.attention.interface import AttentionSizes
@@ -33,25 +34,34 @@ class Predictions:
 
 @dataclass(frozen=True)
 class ProjectedOutput:
-    """An `Output` whose logits are a projection of hidden states (R, T, d)."""
+    """An `Output` whose logits are a projection of hidden states (R, T, d), or of packed states (1, N, d)."""
 
     hidden: Tensor
     projection: Projection
     attention: Tensor | None = None
+    packing: Packing | None = None
 
     def at(self, positions: Tensor) -> Predictions:
         """Return the predictions at `positions` (see `Output.logits`), differentiable."""
-        return Predictions(at_positions(self.hidden, positions), self.projection.weight, self.projection.bias)
+        return Predictions(self._select(positions), self.projection.weight, self.projection.bias)
 
     def logits(self, positions: Tensor | None = None) -> Tensor:
         """See `Output`; differentiable."""
-        return to_at_least_float32(
-            self.projection(self.hidden if positions is None else at_positions(self.hidden, positions))
-        )
+        return to_at_least_float32(self.projection(self._padded if positions is None else self._select(positions)))
 
     def last_logits(self) -> Tensor:
         """See `Output`; differentiable."""
-        return to_at_least_float32(self.projection(self.hidden[:, -1]))
+        return to_at_least_float32(self.projection(self._padded[:, -1]))
+
+    @property
+    def _padded(self) -> Tensor:
+        return self.hidden if self.packing is None else self.packing.unpack(self.hidden)
+
+    def _select(self, positions: Tensor) -> Tensor:
+        """Return the states (N, d) at `positions` (see `Output.logits`)."""
+        if self.packing is None:
+            return at_positions(self.hidden, positions)
+        return self.hidden[0].index_select(0, self.packing.places(positions))
 
     @staticmethod
     def joined(outputs: Sequence["ProjectedOutput"]) -> "ProjectedOutput":
@@ -120,6 +130,11 @@ class Family(Config):
     has_self_attention: ClassVar[bool] = False
     compilable: ClassVar[bool] = False
     recurrent: ClassVar[bool] = False
+
+    @property
+    def packs(self) -> bool:
+        """Whether the states of sentences can be packed; see `Packing`. If so, calls have an argument `packing`."""
+        return False
 
     def with_one_layer(self) -> Self:
         """Return the config with a single layer.

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from torch import Tensor, nn
 
+from dragoman.base.packing import Packing
 from dragoman.models.interface import Memory, State, TensorTree
 from dragoman.nn.attention.recording import mean_over_heads, recording
 from dragoman.nn.embedding import Embedding, Projection
@@ -53,13 +54,16 @@ class Step:
     """The input of a step, shared by all layers.
 
     causal: the positions of the tokens. embedded: the embedded tokens (R, T, d). padding: the mask of the source; None
-    without a source. mask: (R, T) bool, False at padding; None if there is no padding, as in translation.
+    without a source. mask: (R, T) bool, False at padding; None if there is no padding, as in translation. query_mask:
+    the same for attention. If the tokens are packed (`causal.packing`), `embedded` and `mask` are a single row, which is
+    False at filler, and `query_mask` remains padded.
     """
 
     causal: CausalSpan
     embedded: Tensor
     padding: Mask | None
     mask: Tensor | None
+    query_mask: Tensor | None
 
 
 class LayeredDecoder(nn.Module):
@@ -103,7 +107,7 @@ class LayeredDecoder(nn.Module):
         """Project the memory for the attention of each layer."""
         if memory is None:
             return ProjectedSource(None, [None] * len(self.layers))
-        padding, states = Mask.padding(memory.mask), self.source_states(memory)
+        padding, states = Mask.padding(memory.mask, keys=memory.packing), self.source_states(memory)
         attentions = [layer.cross_attention for layer in self.layers]
         return ProjectedSource(
             memory.mask,
@@ -121,12 +125,18 @@ class LayeredDecoder(nn.Module):
         """
         raise NotImplementedError
 
-    def read(self, tokens: Tensor, state: State) -> Step:
-        """Embed the next tokens (R, T), which follow the tokens processed so far."""
-        causal = CausalSpan(state.position, tokens.size(1), tokens.device, state.left_padding, state.capacity)
+    def read(self, tokens: Tensor, state: State, packing: Packing | None = None) -> Step:
+        """Embed the next tokens (R, T), which follow the tokens processed so far.
+
+        packing: packs the embedded tokens, or None. Only for the first step of decoders that pack.
+        """
+        causal = CausalSpan(state.position, tokens.size(1), tokens.device, state.left_padding, state.capacity, packing)
         mask = tokens != PAD if self.training else None
         embedded = self.embedding(tokens, state.position, mask, left_padding=state.left_padding)
-        return Step(causal, embedded, state.memory.padding, mask)
+        if packing is None:
+            return Step(causal, embedded, state.memory.padding, mask, mask)
+        padding = None if state.memory.mask is None else Mask.padding(state.memory.mask, queries=packing)
+        return Step(causal, packing.pack(embedded), padding, packing.tokens, mask)
 
     def run_layers(self, states: Tensor, state: State, step: Step) -> tuple[Tensor, Tensor | None, State]:
         """Apply all layers to states (R, T, d); returns the states, `Output.attention` and the new decoder state."""

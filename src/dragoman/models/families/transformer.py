@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 from torch import Tensor, nn
 
+from dragoman.base.packing import Packing
 from dragoman.base.settings.config import Config
 from dragoman.models.families.family import DecoderContext, DecoderFamily, EncoderFamily, ProjectedOutput, SideContext
 from dragoman.models.families.layered import LayeredDecoder, Step
@@ -87,6 +88,11 @@ class TransformerEncoderConfig(_Layers, EncoderFamily):
     attention: SelfAttentionConfig = Field(SoftAttentionConfig(), description="Self-attention mechanism.")
 
     @property
+    def packs(self) -> bool:
+        """See `Family`: with attention that unpacks its arguments."""
+        return self.attention.packs
+
+    @property
     def packs_documents(self) -> bool:
         """See `EncoderFamily`: with attention that compares all pairs of tokens."""
         return self.attention.masks_pairs
@@ -111,6 +117,11 @@ class TransformerDecoderConfig(_Layers, DecoderFamily):
     scale_output: bool = Field(
         False, description="Multiply the states by 1/√d before the projection to the vocabulary, as in T5."
     )
+
+    @property
+    def packs(self) -> bool:
+        """See `Family`: with attention that unpacks its arguments."""
+        return self.attention.packs and (self.cross_attention is None or self.cross_attention.packs)
 
     def build(self, context: DecoderContext) -> "TransformerDecoder":
         """Build the embeddings, layers and vocabulary projection."""
@@ -147,17 +158,19 @@ class TransformerEncoder(nn.Module):
         share_relative_positions(self.layers)
         self.norm = final_norm(context.width, config.norm, config.normalisation)
 
-    def forward(self, tokens: Tensor, mask: Tensor, packed: bool = False) -> Memory:
+    def forward(self, tokens: Tensor, mask: Tensor, packed: bool = False, packing: Packing | None = None) -> Memory:
         """Encode tokens (B, S) int64 with mask (B, S) bool as states (B, S, d).
 
         packed: whether a row may contain several documents, each of which starts with BOS. No token attends to another
-        document.
+        document. packing: packs the states, which are then (1, N, d); None: they are padded.
         """
-        padding = Mask.documents(document_starts(tokens), mask) if packed else Mask.padding(mask)
-        states = self.embedding(tokens, mask=mask, packed=packed)
+        padding = Mask.documents(document_starts(tokens), mask) if packed else Mask.padding(mask, packing, packing)
+        states, real = self.embedding(tokens, mask=mask, packed=packed), mask
+        if packing is not None:
+            states, real = packing.pack(states), packing.tokens
         for layer in self.layers:
-            states = layer(states, padding, mask)
-        return Memory(self.norm(states, mask), mask)
+            states = layer(states, padding, real)
+        return Memory(self.norm(states, real), mask, packing=packing)
 
 
 class DecoderLayer(nn.Module):
@@ -190,13 +203,13 @@ class DecoderLayer(nn.Module):
         new_caches: list[TensorTree] = []
 
         def attend_self(states: Tensor) -> Tensor:
-            states, new_cache = self.self_attention.causal_self_attend(states, cache, step.causal, step.mask)
+            states, new_cache = self.self_attention.causal_self_attend(states, cache, step.causal, step.query_mask)
             new_caches.append(new_cache)
             return states
 
         def attend_source(states: Tensor) -> Tensor:
             assert self.cross_attention is not None and step.padding is not None
-            return self.cross_attention.cross_attend(states, memory, step.padding, step.mask)
+            return self.cross_attention.cross_attend(states, memory, step.padding, step.query_mask)
 
         mask = step.mask
         states = self.around_self_attention(states, attend_self, mask)
@@ -223,11 +236,14 @@ class TransformerDecoder(LayeredDecoder):
         """Return the memory's states in the precision of matrix products."""
         return cast_for_matmul(memory.states)
 
-    def step(self, tokens: Tensor, state: State) -> tuple[ProjectedOutput, State]:
-        """Process tokens (R, T), the first of which is at `state.position`."""
-        step = self.read(tokens, state)
+    def step(self, tokens: Tensor, state: State, packing: Packing | None = None) -> tuple[ProjectedOutput, State]:
+        """Process tokens (R, T), the first of which is at `state.position`.
+
+        packing: packs the states of the tokens, which must be the first ones; None: they are padded.
+        """
+        step = self.read(tokens, state, packing)
         states, attention, after = self.run_layers(step.embedded, state, step)
-        return ProjectedOutput(self.output_states(states, step.mask), self.projection, attention), after
+        return ProjectedOutput(self.output_states(states, step.mask), self.projection, attention, packing), after
 
     def output_states(self, states: Tensor, mask: Tensor | None = None) -> Tensor:
         """See `LayeredDecoder.output_states`."""

@@ -1,6 +1,6 @@
 """Average attention: a gated running mean that replaces self-attention in a decoder."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -23,6 +23,8 @@ class AverageAttentionConfig(Config):
 
     YAML: `decoder: {attention: {kind: average}}`
     """
+
+    packs: ClassVar[bool] = False
 
     kind: Literal["average"] = "average"
     inner: int | None = Field(

@@ -35,6 +35,7 @@ class LinearAttentionConfig(Config):
     """
 
     masks_pairs: ClassVar[bool] = False
+    packs: ClassVar[bool] = False
 
     kind: Literal["linear"] = "linear"
     combine: Literal["project", "concatenate"] = Field(

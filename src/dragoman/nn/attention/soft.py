@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dragoman.base.errors import ConfigError
+from dragoman.base.packing import Packing
 from dragoman.base.settings.config import Config
 from dragoman.nn.attention.cache import Keys, KeyValueCache, extend_cache
 from dragoman.nn.attention.head_mask import apply_head_mask
@@ -39,6 +40,9 @@ class SoftAttentionConfig(Config):
 
     masks_pairs: ClassVar[bool] = True
     """Whether the mask may hide any pair of tokens, as in a graph (`Mask.graph`)."""
+
+    packs: ClassVar[bool] = True
+    """Whether states may be packed; see `Packing`."""
 
     kind: Literal["soft"] = "soft"
     scorer: ScorerConfig = Field(ScaledDotConfig(), description="Function that scores a key for a query.")
@@ -121,13 +125,15 @@ class Queries(NamedTuple):
     """The queries of an attention layer.
 
     vectors: (B, h, K·T, d_q), in which the K rows of a sentence are concatenated. rows: B·K. start: position of the
-    first query among the keys. mask: (B·K, T) bool, False at padding, or None.
+    first query among the keys. mask: (B·K, T) bool, False at padding, or None. packing: the packing of the result, or
+    None if it is padded.
     """
 
     vectors: Tensor
     rows: int
     start: int
     mask: Tensor | None
+    packing: Packing | None = None
 
 
 class QueryKeyPairs:
@@ -182,33 +188,35 @@ class SoftAttention(Attention):
 
     def self_attend(self, states: Tensor, padding: Mask) -> Tensor:
         """See `Attention`: (B, S, d) → (B, S, output_width)."""
-        states, rows = self.cast(states), states.size(0)
-        keys = self._keys(states, 0)
-        return self.attend_full(Queries(self._queries(states, rows, 0), rows, 0, padding.tokens), keys, padding)
+        states = self.cast(states)
+        queries = self._queries(states, states.size(0), 0, packing=padding.queries)
+        keys = self._keys(states, 0, packing=padding.keys)
+        return self.attend_full(Queries(queries, queries.size(0), 0, padding.tokens, padding.queries), keys, padding)
 
     def causal_self_attend(
         self, states: Tensor, cache: TensorTree | None, causal: CausalSpan, query_mask: Tensor | None = None
     ) -> tuple[Tensor, TensorTree]:
         """See `Attention`. The cache is the `KeyValueCache` that `retain` returns."""
-        states, rows = self.cast(states), states.size(0)
-        keys = self._keys(states, causal.start, causal.left_padding)
-        queries = Queries(
-            self._queries(states, rows, causal.start, causal.left_padding), rows, causal.start, query_mask
-        )
+        states, packing = self.cast(states), causal.packing
+        keys = self._keys(states, causal.start, causal.left_padding, packing)
+        vectors = self._queries(states, states.size(0), causal.start, causal.left_padding, packing)
+        queries = Queries(vectors, vectors.size(0), causal.start, query_mask, packing)
         new_cache = extend_cache(cache, keys, self.capacity(causal))
         result = self.attend_causal(queries, keys if cache is None else new_cache.read(), causal)
         return result, self.retain(new_cache)
 
     def project_memory(self, states: Tensor, padding: Mask) -> TensorTree:
         """Return the `Keys` of states (B, S, d)."""
-        return self._keys(self.cast(states), 0)
+        return self._keys(self.cast(states), 0, packing=padding.keys)
 
     def cross_attend(
         self, states: Tensor, memory: TensorTree, padding: Mask, query_mask: Tensor | None = None
     ) -> Tensor:
         """See `Attention`: (B·K, T, d) → (B·K, T, output_width)."""
-        sentences, rows = memory.keys.size(0), states.size(0)
-        return self.attend(Queries(self._queries(states, sentences, 0), rows, 0, query_mask), memory, padding)
+        packing = padding.queries
+        vectors = self._queries(states, memory.keys.size(0), 0, packing=packing)
+        rows = states.size(0) if packing is None else vectors.size(0)
+        return self.attend(Queries(vectors, rows, 0, query_mask, packing), memory, padding)
 
     def cast(self, states: Tensor) -> Tensor:
         """Cast the states to the dtype of matrix products, once for queries, keys and values."""
@@ -234,9 +242,12 @@ class SoftAttention(Attention):
         """Compare queries with keys and combine the heads' contexts: (B·K, T, output_width)."""
         context = apply_head_mask(self, self.context(QueryKeyPairs(queries, keys, mask, self.relation)))
         if self.combine == "mean":
-            return context.mean(1).reshape(queries.rows, -1, self.output_width)
-        concatenated = context.transpose(1, 2).reshape(queries.rows, -1, self.heads * context.size(-1))
-        return self.output(concatenated) if self.combine == "project" else concatenated
+            result = context.mean(1).reshape(queries.rows, -1, self.output_width)
+        else:
+            result = context.transpose(1, 2).reshape(queries.rows, -1, self.heads * context.size(-1))
+        if queries.packing is not None:
+            result = queries.packing.pack(result)
+        return self.output(result) if self.combine == "project" else result
 
     def context(self, pairs: QueryKeyPairs) -> Tensor:
         """Return the weighted mean of the values per query and head: (B, h, K·T, d_v)."""
@@ -281,22 +292,34 @@ class SoftAttention(Attention):
         folded = rows.reshape(batch, self.kv_heads, heads // self.kv_heads * count, width)
         return torch.matmul(folded, shared).reshape(batch, heads, count, -1)
 
-    def _queries(self, states: Tensor, sentences: int, start: int, left_padding: Tensor | None = None) -> Tensor:
-        queries = self._split(self.query(states) if self.config.projections else states, sentences, self.heads)
+    def _queries(
+        self,
+        states: Tensor,
+        sentences: int,
+        start: int,
+        left_padding: Tensor | None = None,
+        packing: Packing | None = None,
+    ) -> Tensor:
+        vectors = self.query(states) if self.config.projections else states
+        queries = self._split(vectors, sentences, self.heads, packing)
         return queries if self.relation is None else self.relation.rotate(queries, start, left_padding)
 
-    def _keys(self, states: Tensor, start: int, left_padding: Tensor | None = None) -> Keys:
-        sentences = states.size(0)
-        keys = self._split(self.key(states) if self.config.projections else states, sentences, self.kv_heads)
-        values = keys
+    def _keys(
+        self, states: Tensor, start: int, left_padding: Tensor | None = None, packing: Packing | None = None
+    ) -> Keys:
+        sentences, vectors = states.size(0), self.key(states) if self.config.projections else states
+        values = keys = self._split(vectors, sentences, self.kv_heads, packing)
         if self.config.projections and not self.config.tie_keys_and_values:
-            values = self._split(self.value(states), sentences, self.kv_heads)
+            values = self._split(self.value(states), sentences, self.kv_heads, packing)
         if self.relation is not None:
             keys = self.relation.rotate(keys, start, left_padding)
         return Keys(self.scorer.prepare(keys), values)
 
-    def _split(self, states: Tensor, sentences: int, heads: int) -> Tensor:
-        """Split states into heads: (rows, T, h·w) → (B, h, rows/B · T, w)."""
+    def _split(self, states: Tensor, sentences: int, heads: int, packing: Packing | None) -> Tensor:
+        """Split states into heads: (rows, T, h·w) → (B, h, rows/B · T, w). Packed states are unpacked."""
+        if packing is not None:
+            states = packing.unpack(states)
+            sentences = states.size(0)
         return states.reshape(sentences, -1, heads, states.size(-1) // heads).transpose(1, 2)
 
     def _fused(self, pairs: QueryKeyPairs) -> Tensor | None:

@@ -1,6 +1,6 @@
 """SSRU, a recurrence without matrix products of the state, used instead of self-attention (Kim et al. 2019)."""
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +24,8 @@ class SSRUConfig(Config):
     YAML: `decoder: {attention: {kind: ssru}}`, with `target_positions: {kind: sinusoidal}` if the encoder uses rotary
     positions.
     """
+
+    packs: ClassVar[bool] = False
 
     kind: Literal["ssru"] = "ssru"
 

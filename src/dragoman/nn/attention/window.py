@@ -95,7 +95,7 @@ class WindowAttention(SoftAttention):
         keys: (B, h, c + T, ·), where the c ≤ `left` keys before the first query come from the cache. valid: (B, c + T)
         bool, False at padding; None if there is no padding.
         """
-        vectors, rows, _, query_mask = queries
+        vectors, rows, _, query_mask, packing = queries
         length, key_count = vectors.size(2), keys.keys.size(2)
         before = key_count - length
         left, right = min(left, key_count - 1), min(right, key_count - 1)  # there are no keys beyond the ends
@@ -116,7 +116,8 @@ class WindowAttention(SoftAttention):
             query_mask = _blocks(query_mask[:, None, :, None], count, size, 0, 0)[:, 0, :, 0]
         blocks = Queries(_blocks(vectors, count, size, 0, 0), rows * count, left, query_mask)
         around = Keys(*(_blocks(each, count, size, margin, left + right) for each in keys))
-        return self.attend(blocks, around, mask).reshape(rows, count * size, -1)[:, :length]
+        result = self.attend(blocks, around, mask).reshape(rows, count * size, -1)[:, :length]
+        return result if packing is None else packing.pack(result)
 
 
 def _band(queries: int, keys: int, before: int, left: int, right: int, device: torch.device) -> Tensor:

@@ -1,0 +1,116 @@
+"""`Packing`: where the tokens of a padded batch are if its sentences follow each other without padding."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+MULTIPLE = 64
+"""Packed states are filled up to a multiple of this number of rows, so that matrix products have few shapes."""
+
+
+@dataclass(frozen=True)
+class Packing:
+    """The places of the tokens of B sentences, padded to (B, L), in packed states (1, N, d).
+
+    Packed states contain the sentences one after the other, followed by filler, so that position-wise layers compute no
+    padding. Attention compares only tokens of the same sentence, so it unpacks queries, keys and values, computes as
+    for padded states, and packs its results.
+
+    shape: (B, L). count: number of tokens. padded: (N,) int64, the position of each packed token in the flattened
+    padded batch; any position for filler. packed: (B·L,) int64, the place of each position of the padded batch in the
+    packed states; at padding, a place of filler. tokens: (1, N) bool, False at filler.
+    """
+
+    shape: tuple[int, int]
+    count: int
+    padded: Tensor
+    packed: Tensor
+    tokens: Tensor
+
+    @classmethod
+    def of(cls, mask: NDArray[np.bool_], size: int = 0) -> Self:
+        """Return the packing of a padded batch. mask: (B, L), False at padding.
+
+        size: minimum number N of packed rows, which is rounded up to a multiple of `MULTIPLE`. If there is padding,
+        there is at least one row of filler.
+        """
+        padded = np.flatnonzero(mask)
+        count = len(padded)
+        packed = np.full(mask.size, count, dtype=np.int64)
+        packed[padded] = np.arange(count)
+        size = _round_up(max(size, count + (count < mask.size)))
+        filled = np.pad(padded, (0, size - count))
+        rows, columns = mask.shape
+        tensors = (torch.from_numpy(each) for each in (filled, packed, np.arange(size)[None] < count))
+        return cls((rows, columns), count, *tensors)
+
+    def map_tensors(self, function: Callable[[Tensor], Tensor]) -> Self:
+        """Return the packing with a function applied to its tensors."""
+        return replace(self, padded=function(self.padded), packed=function(self.packed), tokens=function(self.tokens))
+
+    def repeated(self) -> Self:
+        """Return the packing of a batch that contains all sentences twice, one copy after the other."""
+        count, positions = self.count, self.packed.numel()
+        size = _round_up(2 * count + (count < positions))
+        first, filler = self.padded[:count], self.padded.new_zeros(size - 2 * count)
+        places = [torch.where(self.packed < count, self.packed + copy * count, 2 * count) for copy in (0, 1)]
+        return type(self)(
+            (2 * self.shape[0], self.shape[1]),
+            2 * count,
+            torch.cat([first, first + positions, filler]),
+            torch.cat(places),
+            (torch.arange(size, device=first.device) < 2 * count)[None],
+        )
+
+    def pack(self, states: Tensor) -> Tensor:
+        """Return the states (B, L, w) of all tokens as (1, N, w). Filler repeats the states of some position."""
+        return _Pack.apply(states.flatten(0, 1), self).unsqueeze(0)  # type: ignore[no-any-return,no-untyped-call]
+
+    def unpack(self, states: Tensor) -> Tensor:
+        """Return packed states (1, N, w) as (B, L, w). Padding repeats the states of filler."""
+        return _Unpack.apply(states[0], self).view(*self.shape, -1)  # type: ignore[no-any-return,no-untyped-call]
+
+    def places(self, positions: Tensor) -> Tensor:
+        """Return the places (n,) int64 of some positions in the packed states.
+
+        positions: (B, L) bool with n True values, or (n,) int64 indices into the flattened padded batch.
+        """
+        return self.packed[positions.flatten()]
+
+
+def _round_up(count: int) -> int:
+    return -(-count // MULTIPLE) * MULTIPLE
+
+
+class _Pack(torch.autograd.Function):
+    """Gathers in both directions: the results for filler are not used, so filler has no gradient."""
+
+    @staticmethod
+    def forward(context: Any, states: Tensor, packing: Packing) -> Tensor:
+        context.packing = packing
+        return states.index_select(0, packing.padded)
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+        return gradient.index_select(0, context.packing.packed), None
+
+
+class _Unpack(torch.autograd.Function):
+    """Gathers in both directions: what is computed for padding is not used, so padding has no gradient."""
+
+    @staticmethod
+    def forward(context: Any, states: Tensor, packing: Packing) -> Tensor:
+        context.packing = packing
+        return states.index_select(0, packing.packed)
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+        packing = context.packing
+        result = gradient.index_select(0, packing.padded)
+        result[packing.count :].zero_()
+        return result, None
