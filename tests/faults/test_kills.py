@@ -21,9 +21,12 @@ VARIANTS = {
             "train.dropout_epochs=9",
         ],
     ),
-    "resampled subwords": (
+    "resampled subwords in packed batches": (
         3,
-        ["text.subword.dropout=0.1", "text.shared=false", "train.metric=loss", "train.average.of=best"],
+        [
+            *("text.subword.dropout=0.1", "text.shared=false", "data.batch.packed=true"),
+            *("train.metric=loss", "train.average.of=best"),
+        ],
     ),
 }
 """Numbers of kills, and settings. Half of the kills are timed, half come during a write."""

@@ -41,6 +41,23 @@ def test_every_row_once_and_within_the_budget(
 
 
 @settings(max_examples=100, deadline=None)
+@given(lengths=LENGTHS, tokens=st.integers(1, 400), sentences=st.none() | st.integers(1, 20), seed=st.integers(0, 9))
+def test_packed_batches_contain_every_row_once_and_keep_within_the_budget_of_tokens(
+    lengths: NDArray[np.int32], tokens: int, sentences: int | None, seed: int
+) -> None:
+    plan = plan_epoch(lengths, BatchConfig(tokens=tokens, sentences=sentences, packed=True), seed, 0)
+    assert sorted(int(row) for batch in plan.batches for row in batch) == list(range(len(lengths)))
+    for batch in plan.batches:
+        sides = lengths[batch] + 1
+        assert len(batch) == 1 or sides.sum(axis=0).max() < tokens
+        assert len(batch) == 1 or len(batch) * sides.max() <= 2 * tokens
+        assert sentences is None or len(batch) <= sentences
+    if len(lengths):
+        real = (lengths + 1).sum(axis=0)
+        np.testing.assert_allclose(plan.padding_waste, 1 - real / (len(plan) * tokens), atol=1e-12)
+
+
+@settings(max_examples=100, deadline=None)
 @given(
     lengths=LENGTHS.filter(len),
     tokens=st.integers(1, 400),

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-MULTIPLE = 64
+MULTIPLE = 32
 """Packed states are filled up to a multiple of this number of rows, so that matrix products have few shapes."""
 
 
@@ -22,8 +22,8 @@ class Packing:
     for padded states, and packs its results.
 
     shape: (B, L). count: number of tokens. padded: (N,) int64, the position of each packed token in the flattened
-    padded batch; any position for filler. packed: (B·L,) int64, the place of each position of the padded batch in the
-    packed states; at padding, a place of filler. tokens: (1, N) bool, False at filler.
+    padded batch; for filler, a position of padding, if any. packed: (B·L,) int64, the place of each position of the
+    padded batch in the packed states; for padding, a place of filler. tokens: (1, N) bool, False at filler.
     """
 
     shape: tuple[int, int]
@@ -39,14 +39,14 @@ class Packing:
         size: minimum number N of packed rows, which is rounded up to a multiple of `MULTIPLE`. If there is padding,
         there is at least one row of filler.
         """
-        padded = np.flatnonzero(mask)
-        count = len(padded)
+        real = np.flatnonzero(mask)
+        count = len(real)
         packed = np.full(mask.size, count, dtype=np.int64)
-        packed[padded] = np.arange(count)
+        packed[real] = np.arange(count)
         size = _round_up(max(size, count + (count < mask.size)))
-        filled = np.pad(padded, (0, size - count))
+        padded = np.pad(real, (0, size - count), constant_values=int(mask.argmin()))
         rows, columns = mask.shape
-        tensors = (torch.from_numpy(each) for each in (filled, packed, np.arange(size)[None] < count))
+        tensors = (torch.from_numpy(each) for each in (padded, packed, np.arange(size)[None] < count))
         return cls((rows, columns), count, *tensors)
 
     def map_tensors(self, function: Callable[[Tensor], Tensor]) -> Self:
@@ -57,7 +57,8 @@ class Packing:
         """Return the packing of a batch that contains all sentences twice, one copy after the other."""
         count, positions = self.count, self.packed.numel()
         size = _round_up(2 * count + (count < positions))
-        first, filler = self.padded[:count], self.padded.new_zeros(size - 2 * count)
+        padding = self.padded[count:][:1] if count < positions else self.padded[:1]
+        first, filler = self.padded[:count], padding.expand(size - 2 * count)
         places = [torch.where(self.packed < count, self.packed + copy * count, 2 * count) for copy in (0, 1)]
         return type(self)(
             (2 * self.shape[0], self.shape[1]),
@@ -88,7 +89,7 @@ def _round_up(count: int) -> int:
 
 
 class _Pack(torch.autograd.Function):
-    """Gathers in both directions: the results for filler are not used, so filler has no gradient."""
+    """Gathers in both directions. What layers compute for filler is not used, so filler has no gradient."""
 
     @staticmethod
     def forward(context: Any, states: Tensor, packing: Packing) -> Tensor:
@@ -96,12 +97,12 @@ class _Pack(torch.autograd.Function):
         return states.index_select(0, packing.padded)
 
     @staticmethod
-    def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None]:
         return gradient.index_select(0, context.packing.packed), None
 
 
 class _Unpack(torch.autograd.Function):
-    """Gathers in both directions: what is computed for padding is not used, so padding has no gradient."""
+    """Gathers in both directions. What attention computes for padding is not used, so padding has no gradient."""
 
     @staticmethod
     def forward(context: Any, states: Tensor, packing: Packing) -> Tensor:
@@ -109,8 +110,9 @@ class _Unpack(torch.autograd.Function):
         return states.index_select(0, packing.packed)
 
     @staticmethod
-    def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None]:
         packing = context.packing
         result = gradient.index_select(0, packing.padded)
-        result[packing.count :].zero_()
+        if packing.count == gradient.size(0):  # without padding, the filler repeats the gradient of a token
+            result[packing.count :].zero_()
         return result, None

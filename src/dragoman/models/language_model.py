@@ -166,5 +166,8 @@ class DecoderOnly(nn.Module):
         packing: packs the states, if `LanguageModelConfig.packs`; None: they are padded.
         """
         state = self.decoder.start(None)
-        output, _ = self.decoder.step(inputs, state) if packing is None else self.decoder.step(inputs, state, packing)
+        if packing is None:
+            output, _ = self.decoder.step(inputs, state)
+        else:
+            output, _ = self.decoder.step(inputs, state, packing=packing)  # type: ignore[call-arg]
         return output

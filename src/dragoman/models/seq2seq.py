@@ -213,5 +213,5 @@ class Seq2Seq(nn.Module):
             output, _ = self.decoder.step(inputs, self.decoder.start(self.encode(source, source_mask)))
         else:
             memory = self.encoder(source, source_mask, packing=source_packing)
-            output, _ = self.decoder.step(inputs, self.decoder.start(memory), packing=packing)
+            output, _ = self.decoder.step(inputs, self.decoder.start(memory), packing=packing)  # type: ignore[call-arg]
         return output

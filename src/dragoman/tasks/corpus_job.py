@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from dragoman.base.errors import ConfigError
@@ -22,6 +23,7 @@ from dragoman.models.settings import ModelSettings
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers, VocabularySizes
 from dragoman.text.unknown_tokens import UnknownTokens, check_unknown, has_unknown_tokens
+from dragoman.training.config import LoopConfig
 from dragoman.training.ranks.ranks import Runtime
 from dragoman.training.task import Content, Job, Validator
 from dragoman.training.validation import Measure, Validation, average_validations
@@ -77,6 +79,13 @@ def check_block(block: int, limit: LengthLimit) -> None:
         )
 
 
+def packing_obstacle(model: ModelSettings, train: LoopConfig) -> str | None:
+    """Return the reason why a model cannot be trained with packed states, or None."""
+    if not getattr(model, "packs", False):
+        return "packed states need Transformer layers with attention of kind soft, window or hard"
+    return "layers compiled by train.compile need padded states" if train.compile else None
+
+
 class ValidationSets:
     """Validates a model on one or more validation sets."""
 
@@ -99,6 +108,8 @@ class CorpusJob(Job):
     """
 
     special: ClassVar[int] = 1
+    packs: ClassVar[bool] = False
+    """Whether batches may be packed, if the model supports it."""
     prepared: PreparedCorpora
 
     @property
@@ -203,10 +214,23 @@ class CorpusJob(Job):
         passes = self.run.train.objective.passes
         return flops_per_target_token(model, self.tokenizers.sizes, self.lengths, self.special, passes=passes)
 
+    def choose_packing(self, device: torch.device) -> None:
+        """See `Job.choose_packing`."""
+        if not self.packs:
+            return super().choose_packing(device)
+        obstacle = packing_obstacle(self.run.model, self.run.train)
+        return self._set_packing(self.run.data.batch, obstacle, device)
+
     def plan(self, epoch: int) -> BatchPlan:
         """Plan the batches of an epoch. Each batch contains examples of similar length."""
         config, seed = self.run.data.batch, self.run.train.seed
         return plan_epoch(self.lengths, config, seed, epoch, self.prepared.parts, special=self.special)
+
+    def packed_rows(self, pin: bool) -> int | None:
+        """Return `Loader.packed`. On a GPU (`pin`), all batches have the same number of packed rows."""
+        if self.run.data.batch.packed is not True:
+            return None
+        return self.batch_tokens if pin else 0
 
     def meta(self, step: int, validation: Validation | None, averaged_steps: tuple[int, ...]) -> Meta:
         """Return the model's metadata, including languages, licence, scores and fingerprints of the corpora."""

@@ -155,6 +155,11 @@ class LoopConfig(Config):
         description="Compile Transformer layers with torch.compile. Intended for GPUs. The first updates then take a "
         "minute or more. Results are reproducible only with the same value.",
     )
+    cuda_graphs: bool = Field(
+        True,
+        description="On a GPU, repeat the passes over packed batches as CUDA graphs. A graph is used only if its first "
+        "results agree with those without it. Only for the loss cross_entropy on a single GPU.",
+    )
     threads: int | None = Field(
         None,
         ge=1,

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor, nn
 
+from dragoman.base.errors import ConfigError
 from dragoman.base.settings.config import Config
 from dragoman.base.settings.load import dump_settings
 from dragoman.checkpoint.folder import write_model_folder
@@ -227,6 +228,25 @@ class Job(ABC):
         Returns 0 if there is no estimate; batches are then cut only after one did not fit in memory.
         """
         return 0
+
+    def choose_packing(self, device: torch.device) -> None:
+        """Replace `data.batch.packed=auto` in the settings of a new run, depending on the device.
+
+        By default, batches are padded. Raises ConfigError if the settings require packed batches.
+        """
+        batch = getattr(getattr(self.run, "data", None), "batch", None)
+        if batch is not None:
+            self._set_packing(batch, "this task pads its batches", device)
+
+    def _set_packing(self, batch: Any, obstacle: str | None, device: torch.device) -> None:
+        """Set `packed` of the settings `batch`. obstacle: the reason why batches must be padded, or None."""
+        if batch.packed is True and obstacle is not None:
+            raise ConfigError(f"data.batch.packed=true is not possible: {obstacle}. Remove the setting")
+        packed = batch.packed
+        if packed == "auto":
+            packed = device.type == "cuda" and obstacle is None
+        data = self.run.data.model_copy(update={"batch": batch.model_copy(update={"packed": packed})})
+        self.run = self.run.model_copy(update={"data": data})
 
     # In the loop:
 

@@ -37,13 +37,23 @@ class TargetBatch(PaddedRows):
         return ""
 
     @property
-    def model_inputs(self) -> tuple[Tensor, ...]:
+    def model_inputs(self) -> tuple[Any, ...]:
         """The arguments of the model: the target inputs, and their packing, if any."""
         return (self.inputs,) if self.packing is None else (self.inputs, self.packing)
 
     def with_packing(self, size: int = 0) -> Self:
         """Return the batch with packings, for models that pack. size: minimum number of packed rows per side."""
         return replace(self, packing=Packing.of(self.target_mask.numpy(), size))
+
+    def with_few_shapes(self) -> Self:
+        """Return the batch with further rows and columns of padding, so that there are few shapes of batches."""
+        shape = few_shapes(self.target_mask)
+        return replace(
+            self,
+            inputs=_enlarge(self.inputs, shape),
+            labels=_enlarge(self.labels, shape),
+            target_mask=_enlarge(self.target_mask, shape, value=False),
+        )
 
     def split(self, count: int) -> list[Self]:
         """See `PaddedRows.split`. The parts of a packed batch are packed."""
@@ -52,12 +62,17 @@ class TargetBatch(PaddedRows):
 
     def repeat_rows(self) -> Self:
         """Return all rows twice, one copy after the other."""
-        doubled = self._map(lambda tensor: torch.cat([tensor, tensor]), Packing.repeated)
+        doubled = self.map_tensors(lambda tensor: torch.cat([tensor, tensor]), Packing.repeated)
         return replace(doubled, target_tokens=2 * self.target_tokens, rows=2 * self.rows)
 
     @property
-    def target_positions(self) -> Tensor:
-        """Positions of the target tokens: a (B, T) bool mask, or (target_tokens,) int64 indices into the flat batch."""
+    def target_positions(self) -> Tensor | Packing:
+        """Positions of the target tokens: a (B, T) bool mask, or (target_tokens,) int64 indices into the flat batch.
+
+        Those of a packed batch are its packing.
+        """
+        if self.packing is not None:
+            return self.packing
         if self.target_mask.device.type == "cpu":
             return self.target_mask
         # Indexing with a mask would block the CPU until the device has counted the True values.
@@ -66,6 +81,8 @@ class TargetBatch(PaddedRows):
     def select_targets(self, values: Tensor) -> Tensor:
         """Return the values at target tokens, row by row: (B, T, …) → (target_tokens, …)."""
         positions = self.target_positions
+        if isinstance(positions, Packing):
+            positions = positions.padded[: positions.count]
         return values[positions] if positions.dtype == torch.bool else values.flatten(0, 1).index_select(0, positions)
 
     def _part(self, rows: slice) -> Self:
@@ -84,6 +101,23 @@ class TargetBatch(PaddedRows):
 def _flat_positions(mask: Tensor, count: int) -> Tensor:
     """Return the indices of the `count` True values in the flattened mask, (count,) int64."""
     return torch.argsort(~mask.flatten(), stable=True)[:count]
+
+
+def few_shapes(mask: Tensor) -> tuple[int, int]:
+    """Return the shape (B, L) of a batch with mask (B', L'), rounded up so that there are few shapes.
+
+    At least one row is padding. Lengths are multiples of 8, and numbers of rows have three significant bits.
+    """
+    rows, length = len(mask) + 1, mask.size(1)
+    step = max(8, 1 << max(0, rows.bit_length() - 4))
+    return -(-rows // step) * step, -(-length // 8) * 8
+
+
+def _enlarge(tensor: Tensor, shape: tuple[int, int], value: float = PAD) -> Tensor:
+    """Fill (B', L', …) up to (B, L, …) with a value."""
+    rows, length = shape[0] - tensor.size(0), shape[1] - tensor.size(1)
+    inner = [0, 0] * (tensor.dim() - 2)
+    return torch.nn.functional.pad(tensor, (*inner, 0, length, 0, rows), value=value)
 
 
 @dataclass(frozen=True)
@@ -107,8 +141,17 @@ class Batch(TargetBatch):
         return inputs if self.packing is None else (*inputs, self.source_packing, self.packing)
 
     def with_packing(self, size: int = 0) -> Self:
-        """See `TargetBatch.with_packing`."""
-        return replace(super().with_packing(size), source_packing=Packing.of(self.source_mask.numpy(), size))
+        """See `TargetBatch.with_packing`. Attention needs a source token in every row, including rows of padding."""
+        mask = self.source_mask.clone()
+        mask[len(self.rows) :, 0] = True
+        packing = Packing.of(self.source_mask.numpy(), size)
+        return replace(super().with_packing(size), source_mask=mask, source_packing=packing)
+
+    def with_few_shapes(self) -> Self:
+        """See `TargetBatch.with_few_shapes`."""
+        shape = few_shapes(self.source_mask)
+        source, mask = _enlarge(self.source, shape), _enlarge(self.source_mask, shape, value=False)
+        return replace(super().with_few_shapes(), source=source, source_mask=mask)
 
     def _part(self, rows: slice) -> Self:
         width = int(self.source_mask[rows].sum(1).max())

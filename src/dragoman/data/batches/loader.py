@@ -24,7 +24,8 @@ class Loader(Generic[B]):
 
     resampler: resamples the splits of sentences for this `epoch`; None: use the stored splits. Resampling makes batches
     longer than planned, by about a third at a dropout of 0.1. pin: whether to put batches in page-locked memory, for a
-    GPU. collate: creates a batch from the sides of its rows and the indices of the rows.
+    GPU. collate: creates a batch from the sides of its rows and the indices of the rows. packed: minimum number of
+    packed rows per side, for batches that are packed; None: they are padded.
     """
 
     dataset: Dataset | DatasetUnion
@@ -34,6 +35,7 @@ class Loader(Generic[B]):
     epoch: int = 0
     pin: bool = False
     collate: Callable[..., B] = collate  # type: ignore[assignment]
+    packed: int | None = None
 
     def __len__(self) -> int:
         """Return the number of batches from `start` on."""
@@ -68,6 +70,8 @@ class Loader(Generic[B]):
             with closing(self._batches()) as batches:
                 for rows, *sides in batches:
                     batch: Any = self.collate(*sides, rows.tolist())
+                    if self.packed is not None:
+                        batch = (batch.with_few_shapes() if self.pin else batch).with_packing(self.packed)
                     if not put(batch.pin_memory() if self.pin else batch):
                         return
             put(None)

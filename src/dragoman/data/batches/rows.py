@@ -22,18 +22,18 @@ class PaddedRows:
 
     def to(self, device: torch.device) -> Self:
         """Return the batch on `device`. From pinned memory, the copy is asynchronous."""
-        return self._map(lambda tensor: tensor.to(device, non_blocking=True))
+        return self.map_tensors(lambda tensor: tensor.to(device, non_blocking=True))
 
     def pin_memory(self) -> Self:
         """Return the batch in page-locked memory, for asynchronous copies to a GPU."""
-        return self._map(torch.Tensor.pin_memory)
+        return self.map_tensors(torch.Tensor.pin_memory)
 
     def split(self, count: int) -> list[Self]:
         """Split into `count` parts with about equally many rows, or into single rows if there are fewer."""
         ends = [len(self.rows) * part // count for part in range(count + 1)]
         return [self._part(slice(*rows)) for rows in pairwise(ends) if rows[0] < rows[1]]
 
-    def _map(
+    def map_tensors(
         self, function: Callable[[Tensor], Tensor], on_packing: Callable[[Packing], Packing] | None = None
     ) -> Self:
         """Apply `function` to all tensors. on_packing: applied to packings instead; None: their tensors are mapped."""

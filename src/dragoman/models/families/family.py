@@ -41,8 +41,11 @@ class ProjectedOutput:
     attention: Tensor | None = None
     packing: Packing | None = None
 
-    def at(self, positions: Tensor) -> Predictions:
-        """Return the predictions at `positions` (see `Output.logits`), differentiable."""
+    def at(self, positions: Tensor | Packing) -> Predictions:
+        """Return the predictions at `positions` (see `Output.logits`), differentiable.
+
+        The packing of a batch stands for all its tokens, also if the states are padded.
+        """
         return Predictions(self._select(positions), self.projection.weight, self.projection.bias)
 
     def logits(self, positions: Tensor | None = None) -> Tensor:
@@ -57,8 +60,12 @@ class ProjectedOutput:
     def _padded(self) -> Tensor:
         return self.hidden if self.packing is None else self.packing.unpack(self.hidden)
 
-    def _select(self, positions: Tensor) -> Tensor:
-        """Return the states (N, d) at `positions` (see `Output.logits`)."""
+    def _select(self, positions: Tensor | Packing) -> Tensor:
+        """Return the states (N, d) at `positions`; see `at`."""
+        if isinstance(positions, Packing):
+            if self.packing is not None:
+                return self.hidden[0, : positions.count]
+            positions = positions.padded[: positions.count]
         if self.packing is None:
             return at_positions(self.hidden, positions)
         return self.hidden[0].index_select(0, self.packing.places(positions))

@@ -55,7 +55,7 @@ class Step:
 
     causal: the positions of the tokens. embedded: the embedded tokens (R, T, d). padding: the mask of the source; None
     without a source. mask: (R, T) bool, False at padding; None if there is no padding, as in translation. query_mask:
-    the same for attention. If the tokens are packed (`causal.packing`), `embedded` and `mask` are a single row, which is
+    the same for attention. If the tokens are packed (`causal.packing`), `embedded` and `mask` are a single row, with
     False at filler, and `query_mask` remains padded.
     """
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -40,6 +41,7 @@ class DenoisingJob(TextJob):
     """The job of a run that restores corrupted text."""
 
     run: DenoisingRun
+    packs: ClassVar[bool] = True
 
     def __init__(self, run: DenoisingRun) -> None:
         check_readable(*run.data.corpora)
@@ -95,7 +97,7 @@ class DenoisingJob(TextJob):
     def batches(self, plan: BatchPlan, start: int, epoch: int, pin: bool) -> Loader[Batch]:
         """Return batches that a thread reads and corrupts. The noise depends on seed, epoch and row."""
         collate = DenoisingCollator(self._corruption(self.run.train.seed), epoch)
-        return Loader(self.prepared.dataset, plan, start, None, epoch, pin, collate)
+        return Loader(self.prepared.dataset, plan, start, None, epoch, pin, collate, self.packed_rows(pin))
 
     def _corruption(self, seed: int) -> Corruption:
         return Corruption(self.run.data.noise, self.tokenizer, seed)

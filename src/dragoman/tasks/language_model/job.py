@@ -1,6 +1,6 @@
 """`LanguageModelJob`, the data, model, loss, validation and model folder of a language-model run."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
@@ -34,6 +34,7 @@ class LanguageModelJob(TextJob):
     """
 
     special = 0
+    packs: ClassVar[bool] = True
     run: LanguageModelRun
 
     def __init__(self, run: LanguageModelRun) -> None:
@@ -60,7 +61,7 @@ class LanguageModelJob(TextJob):
 
     def batches(self, plan: BatchPlan, start: int, epoch: int, pin: bool) -> Loader[TextBatch]:
         """Return batches that a thread reads and pads."""
-        return Loader(self.prepared.dataset, plan, start, None, epoch, pin, collate_text)
+        return Loader(self.prepared.dataset, plan, start, None, epoch, pin, collate_text, self.packed_rows(pin))
 
     def trial(self, model: Any) -> TextBatch:
         """Return a batch of two excerpts."""

@@ -73,6 +73,30 @@ class CrossEntropy:
             output = self.predict(model, batch, point)
         return self.loss(output, batch, auxiliary, baseline=self.baseline(model, batch, point, auxiliary))
 
+    @property
+    def is_static(self) -> bool:
+        """Whether the loss depends only on the tensors of a batch, and not on the position in the run."""
+        return type(self) is CrossEntropy and getattr(self.predict, "is_static", self.predict is teacher_forcing)
+
+    def packed_sums(self, model: Any, batch: Any) -> tuple[Tensor, Tensor]:
+        """Return the summed loss and the summed cross-entropy of a packed batch, both as tensors.
+
+        The filler is computed and left out of the sums, so that the shapes do not depend on the number of tokens.
+        Auxiliary losses are not included.
+        """
+        output, packing = model(*batch.model_inputs), batch.packing
+        labels = batch.labels.flatten().index_select(0, packing.padded)
+        losses = projected_losses(
+            output.hidden[0],
+            output.projection.weight,
+            labels,
+            self.smoothing,
+            self.prior,
+            bias=output.projection.bias,
+            counted=packing.tokens[0],
+        )
+        return losses.total, losses.cross_entropy
+
     def baseline(self, model: Any, batch: Any, point: TrainingPoint, auxiliary: Auxiliary) -> Tensor | None:
         """Return the loss (N,) of each target token if all random decisions are replaced by their expected values.
 

@@ -45,7 +45,7 @@ def projected_cross_entropy(
     if factors is not None and smoothing:
         raise ValueError("factors and smoothing are mutually exclusive")
     total, unsmoothed, _, _ = _ProjectedCrossEntropy.apply(  # type: ignore[no-untyped-call]
-        hidden, weight, labels, smoothing, prior, False, factors, None, bias
+        hidden, weight, labels, smoothing, prior, False, factors, None, bias, None
     )
     return total, unsmoothed
 
@@ -59,14 +59,17 @@ def projected_losses(
     per_row: bool = False,
     alpha: float | None = None,
     bias: Tensor | None = None,
+    counted: Tensor | None = None,
 ) -> ProjectedLosses:
     """Compute the sums of `projected_cross_entropy`, and optionally the loss of every row (`per_row`).
+
+    counted: (N,) bool, False for rows that are left out of all sums, such as filler; None: all rows count.
 
     alpha: None, or α of R-Drop. In that case, rows n and N/2 + n are two predictions p and q of the same token, and
     α · Σ ½ (KL(p‖q) + KL(q‖p)) over N/2 tokens (nats) is added to the total.
     """
     return ProjectedLosses(
-        *_ProjectedCrossEntropy.apply(hidden, weight, labels, smoothing, prior, per_row, None, alpha, bias)  # type: ignore[no-untyped-call]
+        *_ProjectedCrossEntropy.apply(hidden, weight, labels, smoothing, prior, per_row, None, alpha, bias, counted)  # type: ignore[no-untyped-call]
     )
 
 
@@ -85,12 +88,15 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         factors: Tensor | None,
         alpha: float | None,
         bias: Tensor | None,
+        counted: Tensor | None,
     ) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
         differentiate = any(context.needs_input_grad)
         dtype = matmul_dtype(hidden)
         sum_dtype = torch.promote_types(hidden.dtype, torch.float32)
         states, table = hidden.to(dtype), weight.to(dtype)
-        rows_sum = hidden.sum(0, dtype=sum_dtype)  # (d,)
+        keep = None if counted is None else counted[:, None].to(sum_dtype)  # (N, 1)
+        rows_sum = (hidden if keep is None else hidden * keep).sum(0, dtype=sum_dtype)  # (d,)
+        row_count = len(labels) if keep is None else keep.sum()
         # With u = prior, Σᵥ uᵥ·logitᵥ = h · (Wᵀu) + b · u, so the smoothing term and its gradients need no pass over
         # the logits. Wᵀu is computed without matrix products, because autocast would round them to bfloat16.
         mean_weight = weight.mean(0) if prior is None else (prior[:, None] * weight).sum(0)  # (d,)
@@ -103,7 +109,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         bias_gradient = torch.zeros_like(bias) if differentiate and bias is not None else None
         if bias is not None:
             mean_bias = smoothing * (bias.mean() if prior is None else (prior * bias).sum())
-            total -= len(labels) * mean_bias
+            total -= row_count * mean_bias
             row_losses = None if row_losses is None else row_losses - mean_bias
         # R-Drop needs small differences between rows, and early in training the probability of a label may be below
         # 6e-8, the smallest float16.
@@ -123,6 +129,9 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             probabilities = torch.softmax(logits, -1)  # (n, V)
             label_probabilities = probabilities.gather(1, target)  # (n, 1)
             losses = -label_probabilities.to(sum_dtype).clamp_min(_SMALLEST).log()
+            if keep is not None:
+                kept = _copies(keep, copies)[:, rows].flatten(0, 1)  # (n, 1)
+                losses, label_logits = losses * kept, label_logits * kept
             cross_entropy += losses.sum()
             if factors is not None:
                 weighted += (losses[:, 0] * factors[rows]).sum()
@@ -142,6 +151,8 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
                 for half, divergence_gradient in zip(gradient.chunk(2), divergence_gradients, strict=True):
                     half.add_(divergence_gradient, alpha=alpha / 2)
             gradient = gradient.to(dtype)
+            if keep is not None:
+                gradient = gradient * kept.to(dtype)
             if factors is not None:
                 gradient = gradient * factors[rows, None].to(dtype)
             _copies(hidden_gradient, copies)[:, rows] = (gradient @ table).view(copies, -1, table.shape[1])
@@ -152,13 +163,14 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         if alpha is not None and divergence is not None:
             total += alpha * divergence
         if hidden_gradient is not None and weight_gradient is not None and smoothing:
-            hidden_gradient -= (smoothing * mean_weight).to(dtype)
+            share = (smoothing * mean_weight).to(dtype)
+            hidden_gradient -= share if keep is None else share * keep.to(dtype)
             if prior is None:
                 weight_gradient -= smoothing / len(weight) * rows_sum
             else:
                 weight_gradient.addr_(prior, rows_sum, alpha=-smoothing)
             if bias_gradient is not None:
-                bias_gradient -= smoothing * len(labels) * (1 / len(weight) if prior is None else prior)
+                bias_gradient -= smoothing * row_count * (1 / len(weight) if prior is None else prior)
         context.save_for_backward(hidden_gradient, weight_gradient, bias_gradient)
         others = cross_entropy, row_losses, divergence
         context.mark_non_differentiable(*(tensor for tensor in others if tensor is not None))
@@ -178,6 +190,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             None,
             None,
             None if bias_gradient is None else bias_gradient * scale,
+            None,
         )
 
 

@@ -33,6 +33,7 @@ from dragoman.training.run.memory import check_memory
 from dragoman.training.run.resumption import apply_changes, check_same_contents, check_same_run, warn_of_rounding
 from dragoman.training.run.session import Session
 from dragoman.training.task import Batch, Job, OpenJob, RunConfig
+from dragoman.training.updates.captured import captured_passes
 from dragoman.training.updates.engine import Engine
 
 NOTES = "embedded"
@@ -103,6 +104,7 @@ def _inspect_inputs(job: Job, resume: bool, ranks: Ranks, stack: ExitStack) -> P
     if job.examples < ranks.size:
         raise ConfigError(f"{ranks.size} processes share only {job.examples} examples: start fewer processes")
     if stored is None:
+        job.choose_packing(ranks.device)
         job.run = _choose_machine_settings(job, ranks)
     torch.manual_seed(job.run.train.seed)
     model = job.build().to(ranks.device)
@@ -167,10 +169,11 @@ def _build_session(prepared: PreparedRun, ranks: Ranks, stack: ExitStack, chosen
     set_rate_factors(optimiser, rate_factors(model, config.layer_decay, config.head_rate or 1.0))
     unfreeze_every = config.unfreeze_every
     runtime = Runtime(ranks.device, precision, ranks)
+    captured = captured_passes(parallel.model, objective, runtime) if config.cuda_graphs else None
     return Session(
         job=job,
         model=model,
-        engine=Engine(config, parallel, optimiser, runtime, prepared.journal, threads),
+        engine=Engine(config, parallel, optimiser, runtime, prepared.journal, threads, captured),
         unfreezing=None if unfreeze_every is None else GradualUnfreezing(model, unfreeze_every),
         average=ParameterAverage(model, config.ema) if config.ema is not None else None,
         validator=job.validator(parallel.model, ranks.device),

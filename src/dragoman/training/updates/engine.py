@@ -27,6 +27,7 @@ from dragoman.training.profiling.profile import NullProfiler
 from dragoman.training.ranks.parallel import SingleProcess, gather_full
 from dragoman.training.ranks.ranks import Runtime
 from dragoman.training.task import Batch
+from dragoman.training.updates.captured import CapturedPasses
 from dragoman.training.updates.update import MicroBatch, StepResult, Tokens, Update
 
 
@@ -48,7 +49,7 @@ class Engine:
     micro-batch), so that a resumed run needs no stored random state.
 
     parallel: distributes model and objective over the ranks. threads: the pool whose threads share every batch, or
-    None: all cores work on one operation at a time.
+    None: all cores work on one operation at a time. captured: repeats passes on a GPU as graphs, or None.
     """
 
     def __init__(
@@ -59,10 +60,11 @@ class Engine:
         runtime: Runtime,
         journal: Journal,
         threads: Threads | None = None,
+        captured: CapturedPasses | None = None,
     ) -> None:
         self.parallel, self.optimiser, self.runtime = parallel, optimiser, runtime
         self.clip, self.seed = config.clip, config.seed
-        self.journal, self.threads = journal, threads
+        self.journal, self.threads, self.captured = journal, threads, captured
         self.profile = NullProfiler()
         self._scale = 1.0  # the current loss scale
         stored = parallel.trained.state_dict(keep_vars=True).values()
@@ -176,9 +178,16 @@ class Engine:
         ranks = self.runtime.ranks.size
         for index, batch in enumerate(batches):
             micro = None if micro_batches is None else micro_batches[index]
-            torch.manual_seed(_combine_seeds(self.seed, point.step, *((index,) if micro is None else micro.key)))
+            seed = _combine_seeds(self.seed, point.step, *((index,) if micro is None else micro.key))
+            torch.manual_seed(seed)
             with self.profile.phase("transfer"):
                 batch = batch.to(self.runtime.device)
+            if self.captured is not None and not self.profile.active:
+                captured = self.captured.run(batch, point, self._scale / tokens[batch.task], seed)
+                if captured is not None:
+                    losses.append(_MicroBatchLoss(captured, batch.task, batch.target_tokens))
+                    continue
+                torch.manual_seed(seed)
             with self.parallel.micro_batch(last=index == len(batches) - 1):
                 with self.profile.phase("forward"), self.runtime.autocast(), scale_dropout(point.dropout):
                     loss = self.parallel.loss(batch, point)

@@ -1,0 +1,159 @@
+"""Passes that are recorded and replayed compute what passes without a recording compute.
+
+A recording on the CPU, which repeats a function and overwrites its results, stands for a CUDA graph.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from dragoman.data.batches.batch import Batch, collate, few_shapes
+from dragoman.models.seq2seq import ModelConfig, Seq2Seq
+from dragoman.training.objectives.cross_entropy import CrossEntropy
+from dragoman.training.objectives.objective import TrainingPoint
+from dragoman.training.ranks.ranks import Runtime
+from dragoman.training.updates.captured import CapturedPasses
+
+SIZE = 20
+POINT = TrainingPoint()
+
+
+def batch(seed: int, rows: int = 5) -> Batch:
+    """A packed batch. All batches with equal numbers of rows have the same shape."""
+    draw = torch.Generator().manual_seed(seed)
+
+    def sentence() -> list[int]:
+        return torch.randint(4, SIZE, (int(torch.randint(1, 7, (), generator=draw)),), generator=draw).tolist()
+
+    sides = [[sentence() for _ in range(rows)] for _ in range(2)]
+    return collate(*sides, range(rows)).with_few_shapes().with_packing(64)
+
+
+def model(**settings: Any) -> Seq2Seq:
+    torch.manual_seed(1)
+    stack = {"kind": "transformer", "layers": 1, "heads": 2, "feedforward": 16, **settings}
+    config = {"preset": None, "width": 8, "dropout": 0.2, "encoder": stack, "decoder": stack}
+    return ModelConfig.model_validate(config).build(SIZE, SIZE).train()
+
+
+def repeated(function: Callable[[], Any]) -> tuple[Any, Callable[[], None]]:
+    results = function()
+
+    def replay() -> None:
+        for stored, new in zip(results.values, function().values, strict=True):
+            stored.copy_(new)
+
+    return results, replay
+
+
+def passes(trained: Seq2Seq, capture: Any = repeated, objective: CrossEntropy | None = None) -> CapturedPasses:
+    return CapturedPasses(trained, objective or CrossEntropy(), Runtime(torch.device("cpu")), capture)
+
+
+def gradients(trained: Seq2Seq) -> dict[str, torch.Tensor]:
+    return {name: each.grad.clone() for name, each in trained.named_parameters() if each.grad is not None}
+
+
+@pytest.mark.parametrize(
+    "objective", [CrossEntropy(0.1), CrossEntropy(0.0), CrossEntropy(0.2, torch.full((SIZE,), 1 / SIZE))]
+)
+def test_replayed_passes_have_the_loss_and_gradient_of_the_objective(objective: CrossEntropy) -> None:
+    trained = model()
+    captured = passes(trained, objective=objective)
+    used = []
+    for seed in range(4):
+        read, factor = batch(seed), 1 / (3 + seed)
+        trained.zero_grad()
+        torch.manual_seed(seed)
+        loss = objective(trained, read, POINT)
+        (loss.total * factor).backward()
+        expected = gradients(trained)
+        trained.zero_grad()
+        result = captured.run(read, POINT, factor, seed)
+        used.append(result is not None)
+        if result is None:
+            continue
+        torch.testing.assert_close(result.total, loss.total.detach())
+        torch.testing.assert_close(float(result.cross_entropy), float(loss.cross_entropy), rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(gradients(trained), expected)
+    assert used == [False, True, True, True]  # a shape is recorded when it occurs again
+
+
+def test_gradients_of_several_batches_are_added() -> None:
+    trained = model()
+    captured = passes(trained)
+    assert captured.run(batch(0), POINT, 1.0, 0) is None
+    captured.run(batch(1), POINT, 1.0, 1)
+    first = gradients(trained)
+    trained.zero_grad()
+    captured.run(batch(2), POINT, 1.0, 2)
+    second = gradients(trained)
+    trained.zero_grad()
+    for seed in (1, 2):
+        captured.run(batch(seed), POINT, 1.0, seed)
+    torch.testing.assert_close(gradients(trained), {name: first[name] + second[name] for name in first})
+
+
+def test_each_shape_and_dropout_has_its_own_recording() -> None:
+    captured = passes(model())
+    assert [captured.run(batch(seed), POINT, 1.0, seed) is not None for seed in range(2)] == [False, True]
+    assert [captured.run(batch(seed, 30), POINT, 1.0, seed) is not None for seed in range(2)] == [False, True]
+    without = TrainingPoint(dropout=0.0)
+    assert [captured.run(batch(seed), without, 1.0, seed) is not None for seed in range(2)] == [False, True]
+
+
+def wrong(function: Callable[[], Any]) -> tuple[Any, Callable[[], None]]:
+    results, replay = repeated(function)
+
+    def shifted() -> None:
+        replay()
+        results.gradients[0].add_(1.0)
+
+    return results, shifted
+
+
+def failing(function: Callable[[], Any]) -> tuple[Any, Callable[[], None]]:
+    raise RuntimeError("operation not permitted when stream is capturing\nmore lines")
+
+
+@pytest.mark.parametrize(
+    ("capture", "settings", "reason"),
+    [
+        (wrong, {}, "its results differ from those without it"),
+        (failing, {}, "operation not permitted when stream is capturing"),
+        (repeated, {"experts": {"count": 2, "active": 1}}, "the model has auxiliary losses or counters"),
+    ],
+    ids=["wrong results", "an error", "auxiliary losses"],
+)
+def test_a_recording_that_cannot_be_used_is_not_used(
+    capture: Any, settings: Any, reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trained = model(**settings)
+    captured = passes(trained, capture)
+    captured.run(batch(0), POINT, 1.0, 0)
+    result = captured.run(batch(1), POINT, 1.0, 1)
+    if result is not None:  # the pass was repeated without the recording
+        found = gradients(trained)
+        trained.zero_grad()
+        torch.manual_seed(1)
+        CrossEntropy()(trained, batch(1), POINT).total.backward()
+        torch.testing.assert_close(found, gradients(trained))
+    assert (result is not None) == (capture is wrong)
+    assert not captured.active
+    assert captured.run(batch(1), POINT, 1.0, 1) is None
+    message = capsys.readouterr().err
+    assert "without CUDA graphs" in message and reason in message and "more lines" not in message
+
+
+def test_padded_batches_are_not_recorded() -> None:
+    captured = passes(model())
+    padded = collate([[5], [6, 7]], [[5], [6]], range(2))
+    assert [captured.run(padded, POINT, 1.0, 0) for _ in range(3)] == [None] * 3
+
+
+def test_there_are_few_shapes() -> None:
+    shapes = {few_shapes(torch.ones(rows, length)) for rows in range(1, 1000) for length in range(1, 65)}
+    assert len(shapes) <= 8 * 60
+    assert all(few_shapes(torch.ones(rows, 5))[0] <= max(8, rows * 1.126 + 1) + 8 for rows in range(1, 3000))

@@ -1,0 +1,102 @@
+"""Packed states: their places, the batches that have them, and the runs that choose them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from training_runs import SETTINGS, write_corpus
+
+from dragoman.base.packing import MULTIPLE, Packing
+from dragoman.base.settings.load import load_settings
+from dragoman.cli.main import main
+from dragoman.data.batches.batch import collate_text
+from dragoman.models.language_model import LanguageModelConfig
+from dragoman.nn.dropout import scale_dropout
+from dragoman.tasks.translation.config import TranslationRun
+from dragoman.training.objectives.cross_entropy import CrossEntropy
+
+LENGTHS = st.lists(st.integers(0, 7), min_size=1, max_size=20).filter(any)
+
+
+def mask_of(lengths: list[int], extra: int = 0) -> np.ndarray:
+    return np.arange(max(lengths) + extra) < np.array(lengths)[:, None]
+
+
+@given(lengths=LENGTHS, extra=st.integers(0, 2), size=st.sampled_from([0, 100]), repeated=st.booleans())
+def test_unpacked_states_have_the_packed_states_at_their_tokens(
+    lengths: list[int], extra: int, size: int, repeated: bool
+) -> None:
+    mask = mask_of(lengths, extra)
+    packing = Packing.of(mask, size)
+    if repeated:
+        packing, mask = packing.repeated(), np.concatenate([mask, mask])
+    assert packing.count == mask.sum() == packing.tokens.sum()
+    assert packing.tokens.size(1) % MULTIPLE == 0 and packing.tokens.size(1) >= packing.count
+    padded = torch.randn(*mask.shape, 3, dtype=torch.float64, requires_grad=True)
+    packed = packing.pack(padded)
+    real = torch.from_numpy(mask)
+    torch.testing.assert_close(packed[0, : packing.count], padded[real])
+    torch.testing.assert_close(packing.unpack(packed)[real], padded[real])
+    torch.testing.assert_close(packed[0, packing.places(real)], padded[real])
+    # the gradient reaches each token once, and padding never
+    weight = torch.randn_like(padded) * real[..., None]
+    (gradient,) = torch.autograd.grad((packing.unpack(packed * packing.tokens[..., None]) * weight).sum(), padded)
+    torch.testing.assert_close(gradient[real], weight[real])
+    assert not gradient[~real].any()
+
+
+@pytest.mark.parametrize("attention", ["soft", "window"])
+def test_a_language_model_has_the_same_loss_with_packed_states(attention: str) -> None:
+    torch.manual_seed(3)
+    stack = {"kind": "transformer", "layers": 2, "heads": 2, "feedforward": 16, "attention": {"kind": attention}}
+    config = LanguageModelConfig.model_validate({"preset": None, "width": 8, "decoder": stack})
+    assert config.packs
+    model = config.build(30).double()
+    padded = collate_text([[1, 7, 8, 9], [4, 5], [1, 2, 3, 4, 5, 6, 7]], range(3))
+    results = []
+    for batch in (padded, padded.with_packing(50), padded.with_few_shapes().with_packing()):
+        model.zero_grad()
+        with scale_dropout(0.0):
+            loss = CrossEntropy()(model, batch)
+        loss.total.backward()
+        results.append((loss.total.detach(), [each.grad.clone() for each in model.parameters()]))
+    torch.testing.assert_close(results[1], results[0], rtol=1e-9, atol=1e-10)
+    torch.testing.assert_close(results[2], results[0], rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        (["model.decoder.attention.kind=ssru", "model.target_positions.kind=sinusoidal"], "kind soft, window or hard"),
+        (["train.compile=true"], "train.compile"),
+    ],
+    ids=["attention", "compiled layers"],
+)
+def test_a_run_that_cannot_pack_says_why(
+    settings: list[str],
+    reason: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = ["train", *write_corpus(tmp_path, 20), *SETTINGS, *settings, "data.batch.packed=true", "--quiet"]
+    assert main(command) == 2
+    error = capsys.readouterr().err
+    assert "data.batch.packed=true is not possible" in error and reason in error and "Remove the setting" in error
+    assert not (tmp_path / "run" / "config.yaml").exists()
+
+
+def test_the_choice_is_stored_with_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A resumed run keeps it on any machine."""
+    monkeypatch.chdir(tmp_path)
+    command = ["train", *write_corpus(tmp_path, 20), *SETTINGS, "train.max_steps=2", "--quiet"]
+    assert main(command) == 0
+    stored = load_settings(tmp_path / "run" / "config.yaml", [], TranslationRun)
+    assert stored.data.batch.packed is False
+    automatic = stored.data.batch.model_copy(update={"packed": "auto"})
+    packed = stored.data.batch.model_copy(update={"packed": True})
+    assert automatic.with_stored_choices(packed).packed is True
