@@ -12,7 +12,8 @@ All train a post-norm Transformer ("small": width 256, 3 + 3 layers, 4 heads, fe
 gradients clipped at norm 1, batches of at most 4096 padded target tokens (the longer side of each pair counts). Token
 ids come from one joint vocabulary: dragoman reads text, and is rejected if its ids differ; the others read ids.
 
-dragoman    `dragoman train`
+dragoman    `dragoman train`, with padded batches, with packed batches (data.batch.packed) and, on a GPU, with packed
+            batches and CUDA graphs (train.cuda_graphs), which is the default there
 plain       a loop around torch.nn.Transformer's layers; sentences sorted by length
 marian      the same loop around transformers' MarianMTModel
 trainer     MarianMTModel under transformers' Seq2SeqTrainer, grouped by length
@@ -59,11 +60,17 @@ def contenders(cuda: bool) -> list[Contender]:
     if cuda:
         return [
             Contender("dragoman bf16", "dragoman", True),
+            Contender("dragoman bf16 without graphs", "dragoman", True, options={"cuda_graphs": False}),
+            Contender("dragoman bf16 padded", "dragoman", True, options={"packed": False}),
             Contender("plain bf16", "plain", True),
             Contender("marian bf16", "plain", True, options={"marian": True}),
             Contender("trainer bf16", "huggingface", True),
         ]
-    found = [Contender("dragoman bf16", "dragoman", True), Contender("dragoman fp32", "dragoman")]
+    found = [
+        Contender(f"dragoman {precision}{name}", "dragoman", precision == "bf16", options={"packed": packed})
+        for precision in ("bf16", "fp32")
+        for name, packed in (("", False), (" packed", True))
+    ]
     for name, program, precisions, options in (
         ("plain", "plain", ("bf16", "fp32"), {}),
         ("marian", "plain", ("bf16", "fp32"), {"marian": True}),

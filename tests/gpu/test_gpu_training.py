@@ -4,7 +4,9 @@ import random
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
+from safetensors.torch import load_file
 
 from dragoman.base.machine.device import choose_device
 from dragoman.tasks.train import train
@@ -49,6 +51,22 @@ def test_a_resumed_run_ends_with_the_same_parameters(tmp_path: Path) -> None:
     expected = (whole / "training" / "step-00000012" / "model.safetensors").read_bytes()
     assert (again / "training" / "step-00000012" / "model.safetensors").read_bytes() == expected
     assert (cut / "training" / "step-00000012" / "model.safetensors").read_bytes() == expected
+
+
+def test_updates_repeated_as_graphs_end_with_the_parameters_of_other_updates(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both runs have packed batches."""
+    folders = {}
+    for name, graphs in (("graphs", True), ("packed", False)):
+        chosen = settings(tmp_path, name, 24)
+        chosen["data"]["batch"]["packed"] = True
+        chosen["train"] |= {"cuda_graphs": graphs, "precision": "float32"}
+        folders[name] = train(chosen).folder
+    assert "without CUDA graphs" not in capsys.readouterr().err
+    states = [load_file(folder / "training" / "step-00000024" / "model.safetensors") for folder in folders.values()]
+    for name, tensor in states[0].items():
+        torch.testing.assert_close(tensor, states[1][name], rtol=1e-3, atol=1e-4)
 
 
 def test_attention_does_not_plan_for_every_shape() -> None:

@@ -15,17 +15,17 @@ from torch import Tensor
 from variant_checks import BATCH, SOURCES, built
 from variant_settings import Case, Settings, cases
 
-from dragoman.data.batches.batch import pad
+from dragoman.data.batches.batch import Batch, pad
 from dragoman.decode.search import SearchConfig
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.text.symbols import EOS
 from dragoman.training.objectives.cross_entropy import CrossEntropy
 
 
-def gradient(model: Seq2Seq, device: str) -> tuple[float, dict[str, Tensor]]:
+def gradient(model: Seq2Seq, device: str, batch: Batch = BATCH) -> tuple[float, dict[str, Tensor]]:
     torch.manual_seed(3)
     model.zero_grad()
-    loss = CrossEntropy()(model, BATCH.to(torch.device(device)))
+    loss = CrossEntropy()(model, batch.to(torch.device(device)))
     loss.total.backward()
     found = {name: each.grad.cpu().clone() for name, each in model.named_parameters() if each.grad is not None}
     return float(loss.total), found
@@ -55,12 +55,17 @@ def draws(settings: Any) -> bool:
 @pytest.mark.parametrize("case", cases().items() if torch.cuda.is_available() else [], ids=lambda each: str(each[0]))
 def test_a_variant_computes_what_it_computes_on_a_cpu(case: tuple[Case, Settings]) -> None:
     _, settings = case
-    model = built(ModelConfig.model_validate(settings), 1).double().train()
+    model_config = ModelConfig.model_validate(settings)
+    model = built(model_config, 1).double().train()
     gpu = copy.deepcopy(model).cuda()
     (loss, expected), (found_loss, found) = gradient(model, "cpu"), gradient(gpu, "cuda")
     if not draws(settings):
         assert found_loss == pytest.approx(loss, rel=1e-9)
         assert distance(found, expected) < 1e-7
+        if model_config.packs:
+            packed_loss, packed = gradient(gpu, "cuda", BATCH.with_few_shapes().with_packing(64))
+            assert packed_loss == pytest.approx(loss, rel=1e-9)
+            assert distance(packed, expected) < 1e-7
     single = copy.deepcopy(gpu).float()
     with torch.autocast("cuda", torch.bfloat16):
         _, half = gradient(single, "cuda")

@@ -28,7 +28,8 @@ def batch(seed: int, rows: int = 5) -> Batch:
         return torch.randint(4, SIZE, (int(torch.randint(1, 7, (), generator=draw)),), generator=draw).tolist()
 
     sides = [[sentence() for _ in range(rows)] for _ in range(2)]
-    return collate(*sides, range(rows)).with_few_shapes().with_packing(64)
+    sources, targets = sides
+    return collate(sources, targets, range(rows)).with_few_shapes().with_packing(64)
 
 
 def model(**settings: Any) -> Seq2Seq:

@@ -249,6 +249,23 @@ def test_assumptions_are_stated(tmp_path: Path, capsys: pytest.CaptureFixture) -
     assert "vectors of 40 numbers" in " ".join(vectors["notes"])
 
 
+@pytest.mark.usefixtures("unmeasured")
+def test_the_batches_of_a_recipe_are_packed_or_the_reason_is_given(
+    tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    path = tmp_path / "recipe.yaml"
+    path.write_text("train: {max_steps: 5}\n")
+    assert "batches: packed on a GPU (data.batch.packed=auto)" in printed(capsys, str(path), "--length", "2")["notes"]
+    recurrent = ["model.preset=rnn", "train.compile=false"]
+    (note,) = [
+        each for each in printed(capsys, str(path), *recurrent, "--length", "2")["notes"] if each.startswith("batches:")
+    ]
+    assert (
+        note
+        == "batches: padded, because packed states need Transformer layers with attention of kind soft, window or hard"
+    )
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -18,7 +18,7 @@ def settings(task: Task) -> dict[str, Any]:
             "train": {"source": corpus["source"], "target": corpus["target"]},
             "valid": {side: str(task.folder / f"valid.{side}.txt.gz") for side in ("source", "target")},
             "cleaning": {"enabled": False},
-            "batch": {"tokens": task.tokens},
+            "batch": {"tokens": task.tokens, "packed": task.options.get("packed", "auto")},
         },
         "text": {"subword": {"kind": "bpe", "size": PIECES}, "shared": True},
         "model": SIZES[task.model].settings(),
@@ -35,6 +35,7 @@ def settings(task: Task) -> dict[str, Any]:
             "schedule": {"kind": "inverse_sqrt", "peak": LEARNING_RATE, "warmup": WARMUP},
             "precision": "bfloat16" if task.bf16 else "float32",
             "threads": task.threads,
+            "cuda_graphs": task.options.get("cuda_graphs", True),
             "device": task.device,
             "seed": task.seed,
         },
@@ -83,7 +84,8 @@ def train(task: Task, gate: Gate) -> None:
 
 def check(batch: Any, targets: list[list[int]], gate: Gate) -> None:
     """Exit if a batch does not contain the corpus's tokens."""
-    read = sorted(tuple(row[keep].tolist()[:-1]) for row, keep in zip(batch.labels, batch.target_mask, strict=True))
+    rows = zip(batch.labels[: len(batch.rows)], batch.target_mask, strict=False)
+    read = sorted(tuple(row[keep].tolist()[:-1]) for row, keep in rows)
     wanted = {tuple(ids) for ids in targets}
     if not all(row in wanted for row in read):
         gate.fail("its batches contain other tokens than the corpus")

@@ -27,6 +27,7 @@ from dragoman.inspect.figures.masks import applied_masks
 from dragoman.models.kinds import describe_kind, kind_of
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.models.settings import ModelSettings, PresetSettings
+from dragoman.tasks.corpus_job import packing_obstacle
 from dragoman.tasks.kinds import TaskKind
 from dragoman.tasks.start import load_start
 from dragoman.tasks.train import task_of
@@ -207,6 +208,10 @@ def _configure_untrained(
         else:
             source = target = DEFAULT_VOCABULARY
             origin = "assumed; to change this, set --vocabulary"
+    if training is not None and hasattr(config, "packs"):
+        obstacle = packing_obstacle(config, training)
+        how = "packed on a GPU (data.batch.packed=auto)" if obstacle is None else f"padded, because {obstacle}"
+        notes.append(f"batches: {how}")
     if text.vectors is not None:
         source = text.vectors.width
         notes.append(f"source: vectors of {source:,} numbers; target vocabulary: {target:,} entries ({origin})")
