@@ -11,7 +11,7 @@ PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist workstea
 # Some images set this variable; every process started by the tests would then compile all modules that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-all test-levels docs lint types format wheel clean
+.PHONY: help demo test test-all test-levels docs reference lint types format wheel clean
 
 help:
 	@echo "make demo      train on the built-in corpus and show the results"
@@ -19,6 +19,7 @@ help:
 	@echo "make test-all  all tests, including the slow ones"
 	@echo "make test-levels  the numerical tests at each level of instructions that the processor has"
 	@echo "make docs      build the documentation into build/docs; open build/docs/index.html"
+	@echo "make reference  write the pages of the reference that are generated from the code"
 	@echo "make lint      ruff and the import rules"
 	@echo "make types     mypy --strict; for tests and benchmarks, names and arguments only"
 	@echo "make format    format the code with ruff"
@@ -41,6 +42,9 @@ test-levels: $(VENV)/.dev
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -b html -n -W --keep-going -j 2 -q -d build/docs-cache docs build/docs
 	@echo "build/docs/index.html"
+
+reference: $(VENV)/.docs
+	PYTHONPATH=src $(BIN)/python docs/generate.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

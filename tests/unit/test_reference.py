@@ -97,7 +97,7 @@ def own_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_pages_are_current(tmp_path: Path) -> None:
     assert main(["settings", "--pages", str(tmp_path)]) == 0
     current, stored = ({page.name: page.read_text("utf-8") for page in at.iterdir()} for at in (tmp_path, PAGES))
-    assert stored == current, "run: PYTHONPATH=src python -m dragoman settings --pages docs/reference/settings"
+    assert stored == current, "run: make reference"
 
 
 @pytest.mark.usefixtures("own_tasks")

@@ -142,6 +142,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 reject_empty_paths(given, get_command(app))
             app(args=given)
     except SystemExit as stop:
+        if isinstance(stop.__context__, BrokenPipeError):  # typer converts it, too
+            return _discard_stdout()
         if watch.is_interrupted:  # typer converts KeyboardInterrupt
             print(watch.message, file=sys.stderr)
             return _leave(EXIT_CODE, arguments is None)

@@ -66,12 +66,17 @@ class SettingsPages:
     def texts(self) -> dict[str, str]:
         """Return the text of each page by its name."""
         listed = "\n".join(f"- [{title}]({name}.md)" for name, (title, _) in PAGES.items())
-        tree = "\n".join(["```{toctree}", ":hidden:", "", *PAGES, "```"])
+        listed += "\n- [Server: settings of `dragoman serve`](server.md)"
+        tree = "\n".join(["```{toctree}", ":hidden:", "", *PAGES, "server", "```"])
         heads = {INDEX: f"{_INTRODUCTION}\n{listed}\n\n{tree}"} | {name: f"# {PAGES[name][0]}" for name in PAGES}
         bodies = {
             name: [self._section(group, name) for group in self.groups if _page(group.path) == name] for name in heads
         }
         return {name: "\n\n".join([head, *bodies[name]]) + "\n" for name, head in heads.items()}
+
+    def on_one_page(self) -> str:
+        """Return the text of all groups, for settings of another kind than those of runs."""
+        return "\n\n".join(self._section(group, INDEX) for group in self.groups) + "\n"
 
     def addresses(self, run: str, path: str) -> list[str]:
         """Return the pages, with anchors, of a group or a setting of a kind of run. Empty path: the index.
