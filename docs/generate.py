@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 from dragoman.base.settings.reference import sections
 from dragoman.checkpoint.meta import Meta
 from dragoman.cli.main import app
-from dragoman.cli.settings_pages import SettingsPages
+from dragoman.cli.settings_pages import SettingsPages, server_page
 from dragoman.serving.access.access import Access
 from dragoman.serving.config import ServeConfig
 from dragoman.serving.http.app import application
@@ -34,11 +34,6 @@ Every command with all its arguments and options; `dragoman COMMAND --help` prin
 [settings](../settings/index.md). `dragoman --version` prints the version. After a failure, a command returns one of the
 [exit codes](../exit-codes.md).
 """
-_SERVER = """# Server: settings of `dragoman serve`
-
-Keys of the file that `dragoman serve --config serve.yaml` reads. On the command line, write `key=value`; in Python,
-`dragoman.serve("serve.yaml", {"queue.batch_tokens": 4096})`. Only `models` is required.
-"""
 _TYPES = {"Path": "path", "str": "text", "int": "whole number", "float": "number"}
 _SCHEMA_TYPES = {"string": "text", "integer": "whole number", "boolean": "true or false"}
 _BOUNDS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤"}
@@ -47,12 +42,11 @@ _BOUNDS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤"}
 def reference_pages() -> dict[str, str]:
     """Return the text of each generated file by its path in docs/reference."""
     pages = SettingsPages({kind: sections(task.run) for kind, task in TASKS.items()}).texts()
-    server = SettingsPages({"serve": sections(ServeConfig)}).on_one_page()
     commands = typer.main.get_command(app).commands
     document = openapi()
     return {
         **{f"settings/{name}.md": text for name, text in pages.items()},
-        "settings/server.md": f"{_SERVER}\n{server}",
+        "settings/server.md": server_page(),
         "cli/index.md": command_index(commands),
         **{f"cli/{name}.md": command_page(name, command) for name, command in commands.items()},
         "openapi.json": json.dumps(document, indent=1, ensure_ascii=False) + "\n",

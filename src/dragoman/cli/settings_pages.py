@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from dragoman.base.settings.reference import Section
+from dragoman.base.settings.reference import Section, sections
 from dragoman.base.settings.shared_groups import Occurrence, SharedGroup, Variant, share
 
 FOLDER = "docs/reference/settings"
@@ -30,6 +30,7 @@ PAGES: Mapping[str, tuple[str, tuple[str, ...]]] = {
 }
 """Titles of the pages, and the paths of the groups on them, with all groups inside that no longer path has."""
 
+_SERVER_PAGE = "server"
 _INTRODUCTION = """# Settings: every key of a recipe
 
 Settings of `dragoman train`, `demo` and `distill`. Write them in a recipe (YAML), or on the command line as
@@ -43,6 +44,11 @@ the same for every task that has its group. `NAME` stands for a name of your cho
 The defaults of `model` apply with `model.preset: null`. Each preset has different defaults for `width`,
 `encoder`, `decoder` and `dropout`, which are written to the `config.yaml` of a run. The preset `auto` chooses a preset
 by corpus size.
+"""
+_SERVER = """# Server: settings of `dragoman serve`
+
+Keys of the file that `dragoman serve --config serve.yaml` reads. On the command line, write `key=value`; in Python,
+`dragoman.serve("serve.yaml", {"queue.batch_tokens": 4096})`. Only `models` is required.
 """
 
 
@@ -58,16 +64,16 @@ class SettingsPages:
                 self._variants_at.setdefault((place.run, place.path), {})[variant] = None
 
     def write(self, folder: Path) -> None:
-        """Write all pages to a folder, and create it if necessary."""
+        """Write all pages, and that of the server's settings, to a folder, which is created if necessary."""
         folder.mkdir(parents=True, exist_ok=True)
-        for name, text in self.texts().items():
+        for name, text in (self.texts() | {_SERVER_PAGE: server_page()}).items():
             (folder / f"{name}.md").write_text(text, encoding="utf-8")
 
     def texts(self) -> dict[str, str]:
         """Return the text of each page by its name."""
         listed = "\n".join(f"- [{title}]({name}.md)" for name, (title, _) in PAGES.items())
-        listed += "\n- [Server: settings of `dragoman serve`](server.md)"
-        tree = "\n".join(["```{toctree}", ":hidden:", "", *PAGES, "server", "```"])
+        listed += f"\n- [Server: settings of `dragoman serve`]({_SERVER_PAGE}.md)"
+        tree = "\n".join(["```{toctree}", ":hidden:", "", *PAGES, _SERVER_PAGE, "```"])
         heads = {INDEX: f"{_INTRODUCTION}\n{listed}\n\n{tree}"} | {name: f"# {PAGES[name][0]}" for name in PAGES}
         bodies = {
             name: [self._section(group, name) for group in self.groups if _page(group.path) == name] for name in heads
@@ -251,6 +257,13 @@ class SettingsPages:
     def _link(self, path: str, page: str) -> str:
         target = _page(path)
         return f"[`{path}`]({'' if target == page else f'{target}.md'}#{_anchor(path)})"
+
+
+def server_page() -> str:
+    """Return the page of the settings of `dragoman serve`."""
+    from dragoman.serving.config import ServeConfig
+
+    return f"{_SERVER}\n{SettingsPages({'serve': sections(ServeConfig)}).on_one_page()}"
 
 
 def _page(path: str) -> str:
