@@ -1,4 +1,4 @@
-"""Every measured number in docs/lecture/decks.md and README.md is in the table or the text that it links to."""
+"""Measured numbers of docs/lecture/decks.md, README.md and docs/results/overview.md are in the sources that they link to."""
 
 import re
 from pathlib import Path
@@ -9,8 +9,11 @@ from figures import Figure, bare_numbers, fault, figures, rounds_to, sources
 
 DOCS = ROOT / "docs"
 LECTURE = DOCS / "lecture"
-DECKS, README = (path.read_text(encoding="utf-8") for path in (LECTURE / "decks.md", ROOT / "README.md"))
-MEASURED_SECTION = "Why another toolkit"
+RESULTS = DOCS / "results"
+DECKS, README, OVERVIEW = (
+    path.read_text(encoding="utf-8") for path in (LECTURE / "decks.md", ROOT / "README.md", RESULTS / "overview.md")
+)
+MEASURED_SECTION = "What it is good at"
 """The section of README.md in which every number is measured."""
 
 
@@ -31,7 +34,9 @@ def units(page: str) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize(
-    ("page", "folder", "least"), [(DECKS, LECTURE, 140), (README, ROOT, 20)], ids=["decks", "README"]
+    ("page", "folder", "least"),
+    [(DECKS, LECTURE, 140), (README, ROOT, 4), (OVERVIEW, RESULTS, 25)],
+    ids=["decks", "README", "overview"],
 )
 def test_every_linked_figure_is_in_its_source(page: str, folder: Path, least: int) -> None:
     linked = figures(page)
