@@ -1,4 +1,4 @@
-"""Measured numbers of docs/lecture/decks.md, README.md and docs/results/overview.md are in the sources that they link to."""
+"""The measured numbers of the decks, README.md and docs/results/overview.md are in the sources that they link to."""
 
 import re
 from pathlib import Path
