@@ -12,10 +12,10 @@ from dragoman.checkpoint.card_metadata import metric_identifier
 from dragoman.checkpoint.card_paths import without_folders
 from dragoman.checkpoint.meta import Meta, Score, dump_meta, parse_meta
 
-BLEU = Score(metric="BLEU", value=39.123, signature="nrefs:1|case:lc", data="/srv/jo/my data/test.de")
+BLEU = Score(metric="BLEU", value=39.123, signature="nrefs:1|case:lc", data="/data/jo/my data/test.de")
 ATTENTION = {"kind": "soft", "scorer": {"kind": "dot"}, "projections": True}
 ENCODER = {"kind": "transformer", "layers": 2, "attention": ATTENTION, "limit": None, "positions": {"limit": None}}
-PAIRS = {"source": "/srv/jo/my data/train.en.gz", "target": "/srv/jo/my data/train.de.gz"}
+PAIRS = {"source": "/data/jo/my data/train.en.gz", "target": "/data/jo/my data/train.de.gz"}
 
 
 def describe(meta: Meta, model: dict[str, Any] | None = None, **sections: Any) -> str:
@@ -31,10 +31,10 @@ def test_card_carries_scores_with_signatures_languages_licence_and_data() -> Non
         target_language="de",
         licence="CC-BY-4.0",
         scores=(BLEU,),
-        data={"/srv/jo/my data/train.tsv": "abc123"},
+        data={"/data/jo/my data/train.tsv": "abc123"},
     )
     card = describe(
-        meta, {"width": 8, "encoder": ENCODER, "preset": None}, data={"train": {"tsv": "/srv/jo/my data/train.tsv"}}
+        meta, {"width": 8, "encoder": ENCODER, "preset": None}, data={"train": {"tsv": "/data/jo/my data/train.tsv"}}
     )
     assert "| model | width 8 | 12,345 |\n" in card
     assert "| encoder | transformer, layers 2, attention (soft, scorer dot, projections true) | 20 |\n" in card
@@ -43,7 +43,7 @@ def test_card_carries_scores_with_signatures_languages_licence_and_data() -> Non
         assert part in card
     assert "nrefs:1\\|case:lc" in card, "the bar of a signature would end the table's cell"
     assert "preset" not in card
-    assert "/srv" not in card and "my data" not in card
+    assert "/data" not in card and "my data" not in card
     assert parse_meta(dump_meta(meta), "meta.json") == meta
 
 
@@ -52,7 +52,7 @@ def test_the_hub_reads_languages_licence_metrics_and_values() -> None:
     meta = Meta(
         step=5, source_language="pt-BR", target_languages=("de", "zh-Hans"), licence="Apache-2.0", scores=scores
     )
-    data = ModelCard(describe(meta, out="/srv/jo/runs/ende")).data
+    data = ModelCard(describe(meta, out="/data/jo/runs/ende")).data
     assert data.language == ["pt", "de", "zh"] and data.language_bcp47 == ["pt-BR", "zh-Hans"]
     assert (data.license, data.library_name, data.pipeline_tag) == ("apache-2.0", "dragoman", "translation")
     assert data.metrics == ["bleu", "chrf"] and data.model_name == "ende"
