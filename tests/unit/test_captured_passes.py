@@ -25,11 +25,11 @@ def batch(seed: int, rows: int = 5) -> Batch:
     draw = torch.Generator().manual_seed(seed)
 
     def sentence() -> list[int]:
-        return torch.randint(4, SIZE, (int(torch.randint(1, 7, (), generator=draw)),), generator=draw).tolist()
+        return torch.randint(4, SIZE, (int(torch.randint(6, 8, (), generator=draw)),), generator=draw).tolist()
 
     sides = [[sentence() for _ in range(rows)] for _ in range(2)]
     sources, targets = sides
-    return collate(sources, targets, range(rows)).with_few_shapes().with_packing(64)
+    return collate(sources, targets, range(rows)).with_few_shapes().with_packing(64 if rows == 5 else 256)
 
 
 def model(**settings: Any) -> Seq2Seq:

@@ -255,7 +255,10 @@ def test_the_batches_of_a_recipe_are_packed_or_the_reason_is_given(
 ) -> None:
     path = tmp_path / "recipe.yaml"
     path.write_text("train: {max_steps: 5}\n")
-    assert "batches: packed on a GPU (data.batch.packed=auto)" in printed(capsys, str(path), "--length", "2")["notes"]
+    assert (
+        "batches: packed on a GPU or in bfloat16 (data.batch.packed=auto)"
+        in printed(capsys, str(path), "--length", "2")["notes"]
+    )
     recurrent = ["model.preset=rnn", "train.compile=false"]
     (note,) = [
         each for each in printed(capsys, str(path), *recurrent, "--length", "2")["notes"] if each.startswith("batches:")

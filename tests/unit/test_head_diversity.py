@@ -9,8 +9,9 @@ from torch import Tensor
 
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
+from dragoman.nn.attention.head_diversity import head_diversity
 from dragoman.nn.attention.recording import recording
-from dragoman.nn.attention.soft import SoftAttention, head_diversity
+from dragoman.nn.attention.soft import SoftAttention
 from dragoman.training.objectives.cross_entropy import CrossEntropy
 
 SIZE = 12

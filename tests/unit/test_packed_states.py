@@ -90,13 +90,15 @@ def test_a_run_that_cannot_pack_says_why(
     assert not (tmp_path / "run" / "config.yaml").exists()
 
 
-def test_the_choice_is_stored_with_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("precision", "packed"), [("float32", False), ("bfloat16", True)])
+def test_the_choice_is_stored_with_the_run(
+    precision: str, packed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A resumed run keeps it on any machine."""
     monkeypatch.chdir(tmp_path)
-    command = ["train", *write_corpus(tmp_path, 20), *SETTINGS, "train.max_steps=2", "--quiet"]
-    assert main(command) == 0
+    options = [*SETTINGS, "train.max_steps=2", f"train.precision={precision}", "--quiet"]
+    assert main(["train", *write_corpus(tmp_path, 20), *options]) == 0
     stored = load_settings(tmp_path / "run" / "config.yaml", [], TranslationRun)
-    assert stored.data.batch.packed is False
+    assert stored.data.batch.packed is packed
     automatic = stored.data.batch.model_copy(update={"packed": "auto"})
-    packed = stored.data.batch.model_copy(update={"packed": True})
-    assert automatic.with_stored_choices(packed).packed is True
+    assert automatic.with_stored_choices(stored.data.batch).packed is packed

@@ -36,14 +36,17 @@ class Packing:
     def of(cls, mask: NDArray[np.bool_], size: int = 0) -> Self:
         """Return the packing of a padded batch. mask: (B, L), False at padding.
 
-        size: minimum number N of packed rows, which is rounded up to a multiple of `MULTIPLE`. If there is padding,
-        there is at least one row of filler.
+        size: usual number N of packed rows, so that batches have few shapes; a half, a quarter and so on are used if
+        they suffice. N is rounded up to a multiple of `MULTIPLE`, and there is filler if there is padding.
         """
         real = np.flatnonzero(mask)
         count = len(real)
         packed = np.full(mask.size, count, dtype=np.int64)
         packed[real] = np.arange(count)
-        size = _round_up(max(size, count + (count < mask.size)))
+        needed = count + (count < mask.size)
+        while size // 2 >= needed:
+            size //= 2
+        size = _round_up(max(size, needed))
         padded = np.pad(real, (0, size - count), constant_values=int(mask.argmin()))
         rows, columns = mask.shape
         tensors = (torch.from_numpy(each) for each in (padded, packed, np.arange(size)[None] < count))

@@ -227,7 +227,7 @@ class CorpusJob(Job):
         return plan_epoch(self.lengths, config, seed, epoch, self.prepared.parts, special=self.special)
 
     def packed_rows(self, pin: bool) -> int | None:
-        """Return `Loader.packed`. On a GPU (`pin`), all batches have the same number of packed rows."""
+        """Return `Loader.packed`. On a GPU (`pin`), most batches have the same number of packed rows."""
         if self.run.data.batch.packed is not True:
             return None
         return self.batch_tokens if pin else 0

@@ -210,7 +210,11 @@ def _configure_untrained(
             origin = "assumed; to change this, set --vocabulary"
     if training is not None and hasattr(config, "packs"):
         obstacle = packing_obstacle(config, training)
-        how = "packed on a GPU (data.batch.packed=auto)" if obstacle is None else f"padded, because {obstacle}"
+        how = (
+            "packed on a GPU or in bfloat16 (data.batch.packed=auto)"
+            if obstacle is None
+            else f"padded, because {obstacle}"
+        )
         notes.append(f"batches: {how}")
     if text.vectors is not None:
         source = text.vectors.width

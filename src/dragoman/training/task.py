@@ -230,7 +230,7 @@ class Job(ABC):
         return 0
 
     def choose_packing(self, device: torch.device) -> None:
-        """Replace `data.batch.packed=auto` in the settings of a new run, depending on the device.
+        """Replace `data.batch.packed=auto` in the settings of a new run, depending on the device and the precision.
 
         By default, batches are padded. Raises ConfigError if the settings require packed batches.
         """
@@ -244,7 +244,7 @@ class Job(ABC):
             raise ConfigError(f"data.batch.packed=true is not possible: {obstacle}. Remove the setting")
         packed = batch.packed
         if packed == "auto":
-            packed = device.type == "cuda" and obstacle is None
+            packed = obstacle is None and (device.type == "cuda" or self.run.train.precision == "bfloat16")
         data = self.run.data.model_copy(update={"batch": batch.model_copy(update={"packed": packed})})
         self.run = self.run.model_copy(update={"data": data})
 

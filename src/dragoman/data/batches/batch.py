@@ -42,7 +42,7 @@ class TargetBatch(PaddedRows):
         return (self.inputs,) if self.packing is None else (self.inputs, self.packing)
 
     def with_packing(self, size: int = 0) -> Self:
-        """Return the batch with packings, for models that pack. size: minimum number of packed rows per side."""
+        """Return the batch with packings, for models that pack. size: see `Packing.of`."""
         return replace(self, packing=Packing.of(self.target_mask.numpy(), size))
 
     def with_few_shapes(self) -> Self:

@@ -24,8 +24,8 @@ class Loader(Generic[B]):
 
     resampler: resamples the splits of sentences for this `epoch`; None: use the stored splits. Resampling makes batches
     longer than planned, by about a third at a dropout of 0.1. pin: whether to put batches in page-locked memory, for a
-    GPU. collate: creates a batch from the sides of its rows and the indices of the rows. packed: minimum number of
-    packed rows per side, for batches that are packed; None: they are padded.
+    GPU. collate: creates a batch from the sides of its rows and the indices of the rows. packed: usual number of
+    packed rows per side (`Packing.of`), for batches that are packed; None: they are padded.
     """
 
     dataset: Dataset | DatasetUnion

@@ -38,8 +38,8 @@ class BatchConfig(Config):
     packed: bool | Literal["auto"] = Field(
         "auto",
         description="Compute position-wise layers without padding. The budget `tokens` then counts the tokens of each "
-        "side without padding. Supported by Transformers with attention of kind soft, window or hard. auto: on a GPU, "
-        "where this gives nearly all updates the same shape, and padded batches on a CPU.",
+        "side without padding. Supported by Transformers with attention of kind soft, window or hard. auto: packed on "
+        "a GPU and in bfloat16, whose kernels are fast for few shapes only; padded in float32 on a CPU.",
     )
 
     def with_size(self, pairs: int | None = None) -> "BatchConfig":

@@ -12,6 +12,7 @@ from dragoman.base.errors import ConfigError
 from dragoman.base.packing import Packing
 from dragoman.base.settings.config import Config
 from dragoman.nn.attention.cache import Keys, KeyValueCache, extend_cache
+from dragoman.nn.attention.head_diversity import head_diversity
 from dragoman.nn.attention.head_mask import apply_head_mask
 from dragoman.nn.attention.interface import Attention, AttentionSizes, TensorTree
 from dragoman.nn.attention.recording import record, recorder
@@ -386,20 +387,6 @@ def _softmax(scores: Tensor, bias: Tensor | None) -> Tensor:
         return torch.softmax(logits, -1).to(scores.dtype)
     filled = functional.pad(logits, (0, _LANES - keys), value=float("-inf"))
     return torch.softmax(filled, -1)[..., :keys].to(scores.dtype)
-
-
-def head_diversity(weights: Tensor, query_mask: Tensor | None) -> tuple[Tensor, Tensor | float]:
-    """Return the sum of ‖AAᵀ − I‖²_F over queries, and the number of queries (deck 002; Lin et al. 2017, equation 8).
-
-    A is (h, S), the attention weights of all heads for one query. weights: (B, h, T, S). query_mask: bool, one value
-    per query, False at padding.
-    """
-    rows = weights.float().transpose(1, 2)  # (B, T, h, S)
-    gram = torch.matmul(rows, rows.transpose(2, 3))
-    distance = (gram - torch.eye(gram.size(-1), device=gram.device)).square().sum((2, 3))
-    if query_mask is None:
-        return distance.sum(), float(distance.numel())
-    return (distance * query_mask.reshape(distance.shape)).sum(), query_mask.sum()
 
 
 def _share(width: int, heads: int) -> int:

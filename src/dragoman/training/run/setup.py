@@ -104,8 +104,8 @@ def _inspect_inputs(job: Job, resume: bool, ranks: Ranks, stack: ExitStack) -> P
     if job.examples < ranks.size:
         raise ConfigError(f"{ranks.size} processes share only {job.examples} examples: start fewer processes")
     if stored is None:
-        job.choose_packing(ranks.device)
         job.run = _choose_machine_settings(job, ranks)
+        job.choose_packing(ranks.device)
     torch.manual_seed(job.run.train.seed)
     model = job.build().to(ranks.device)
     freeze_parts(model, job.run.train.freeze)
