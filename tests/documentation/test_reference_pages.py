@@ -74,7 +74,9 @@ def variables_read() -> set[str]:
     """Return the environment variables that the code of the package reads."""
     names = set()
     for path in [*(ROOT / "src").rglob("*.py"), ROOT / "hatch_build.py"]:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        if "environ" not in (text := path.read_text(encoding="utf-8")):
+            continue
+        tree = ast.parse(text)
         constants = {
             target.id: node.value
             for node in tree.body
