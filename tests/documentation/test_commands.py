@@ -13,22 +13,14 @@ DOCS = ROOT / "docs"
 PAGES = sorted(
     str(path.relative_to(DOCS)) for folder in ("start", "paths", "how-to") for path in (DOCS / folder).rglob("*.md")
 )
-NOT_CONVERTED = (Path(__file__).parent / "not_converted.txt").read_text(encoding="utf-8").split()
-"""Pages written before their commands were run."""
-
-CONVERTED = [page for page in PAGES if page not in NOT_CONVERTED]
 
 
-def test_pages_that_are_not_converted_exist() -> None:
-    assert [page for page in NOT_CONVERTED if page not in PAGES] == []
-
-
-@pytest.mark.parametrize("name", CONVERTED)
+@pytest.mark.parametrize("name", PAGES)
 def test_the_code_blocks_follow_the_convention(name: str) -> None:
     assert form_faults((DOCS / name).read_text(encoding="utf-8"), {*INPUTS, DATA}) == []
 
 
-@pytest.mark.parametrize("name", CONVERTED)
+@pytest.mark.parametrize("name", PAGES)
 def test_the_commands_run(name: str, address: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     page = (DOCS / name).read_text(encoding="utf-8")
     environment = {}
