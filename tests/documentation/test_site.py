@@ -27,7 +27,7 @@ PAGE = """# Page
 $ dragoman --version
 dragoman 1
 ```
-[a](../../recipes/a.yaml) and [back](#a-heading), [^=]*
+[a](../../recipes/a.yaml) and [back](#a-heading), [^=]*, --option
 """
 FILES = {
     "CHANGELOG.md": "# Changes\n## First *one*\n[page](docs/how/page.md#a-heading), [recipe](recipes/a.yaml)\n",
@@ -80,6 +80,10 @@ def test_links_to_files_outside_docs_lead_to_pages_that_show_them(site: Path) ->
 @pytest.mark.parametrize(("old", "new"), [("old", "how/page.html#a-heading"), ("how/older", "../how/page.html")])
 def test_old_addresses_lead_to_new_ones(site: Path, old: str, new: str) -> None:
     assert f'url={new}"' in (site / f"{old}.html").read_text()
+
+
+def test_the_text_is_that_of_the_page(site: Path) -> None:
+    assert "[^=]*, --option" in (site / "how" / "page.html").read_text()
 
 
 def test_pages_load_nothing_from_other_servers(site: Path) -> None:
