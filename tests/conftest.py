@@ -65,16 +65,23 @@ def no_waiting_for_the_disk() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def undetected_languages() -> Iterator[None]:
+    """Detect no languages for model cards, because this loads a large model. A test of the detection restores it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dragoman.checkpoint.card_languages.sample_language", lambda sentences: None)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def quick_reports(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Skip the slowest parts of a run, except for tests marked `real_reports`.
 
-    They are plots, the speed measurement, and the detection of the languages for the model card.
+    They are plots and the speed measurement.
     """
     if "real_reports" in request.keywords:
         return
     monkeypatch.setattr("dragoman.training.progress.report.draw_curves", lambda log, png: None)
-    monkeypatch.setattr("dragoman.checkpoint.card_languages.sample_language", lambda sentences: None)
     monkeypatch.setattr("dragoman.training.profiling.utilisation._SIZE", {"cpu": 64})
     monkeypatch.setattr("dragoman.training.profiling.utilisation._SECONDS", 0.001)
 

@@ -11,6 +11,7 @@ from dragoman.checkpoint.card import UNKNOWN, model_card
 from dragoman.checkpoint.card_metadata import metric_identifier
 from dragoman.checkpoint.card_paths import without_folders
 from dragoman.checkpoint.meta import Meta, Score, dump_meta, parse_meta
+from dragoman.text.detection.sample import sample_language
 
 BLEU = Score(metric="BLEU", value=39.123, signature="nrefs:1|case:lc", data="/data/jo/my data/test.de")
 ATTENTION = {"kind": "soft", "scorer": {"kind": "dot"}, "projections": True}
@@ -109,8 +110,8 @@ def test_unstated_languages_are_those_in_the_names_of_the_files(corpus: Any, lan
         assert ModelCard(describe(stated, data={"train": corpus})).data.language == ["da", "no"]
 
 
-@pytest.mark.real_reports
-def test_languages_that_no_name_contains_are_detected() -> None:
+def test_languages_that_no_name_contains_are_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.checkpoint.card_languages.sample_language", sample_language)
     sentences = {
         "source": ["The old man sat by the river and watched the boats go by in the morning."] * 3,
         "target": ["Der alte Mann saß am Fluss und sah am Morgen den Booten nach, die vorbeifuhren."] * 3,
