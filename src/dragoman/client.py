@@ -113,6 +113,11 @@ class Client(_Requests):
 
     url: the server's address, such as http://127.0.0.1:5000; key: an API key, if the server requires one; timeout:
     seconds to wait for a response; retry: policy for a server that is busy or cannot be reached.
+
+    >>> from dragoman import Client
+    >>> with Client("http://127.0.0.1:5000") as client:
+    ...     client.translate(["The dog sleeps."], target="de")
+    ['...']
     """
 
     def __init__(self, url: str, key: str | None = None, timeout: float = 30.0, retry: Retry | None = None) -> None:
@@ -209,7 +214,16 @@ class Client(_Requests):
 
 
 class AsyncClient(_Requests):
-    """The asyncio version of `Client`, which can send any number of requests concurrently."""
+    """The asyncio version of `Client`, which can send any number of requests concurrently.
+
+    >>> from dragoman import AsyncClient
+    >>> import asyncio
+    >>> async def translate(texts):
+    ...     async with AsyncClient("http://127.0.0.1:5000") as client:
+    ...         return await client.translate(texts, target="de")
+    >>> len(asyncio.run(translate(["The dog sleeps.", "The cat sleeps."])))
+    2
+    """
 
     def __init__(self, url: str, key: str | None = None, timeout: float = 30.0, retry: Retry | None = None) -> None:
         """See `Client`."""

@@ -67,6 +67,11 @@ def align(
 
     Raises ConfigError for incompatible arguments and invalid settings, DataError for unequal numbers of texts,
     ModelError if `model` is not an aligner, and ResourceError if memory runs out or a file cannot be written.
+
+    >>> from dragoman import align
+    >>> aligned = align(["the dog", "the cat", "a dog"], ["der Hund", "die Katze", "ein Hund"])
+    >>> aligned.pharaoh().splitlines()[2]
+    '0-0 1-1'
     """
     given = all_overrides(overrides)
     if model is not None and (save is not None or method is not None or given):

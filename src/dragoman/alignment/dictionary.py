@@ -90,6 +90,11 @@ def lexicon(
     value of both probabilities, of an entry. translations: largest number of translations per word.
 
     Raises ConfigError for invalid arguments, and the errors of `align`.
+
+    >>> from dragoman import lexicon
+    >>> dictionary = lexicon(["the dog", "the cat", "a dog"], ["der Hund", "die Katze", "ein Hund"], min_count=2)
+    >>> dictionary.entries
+    (Entry(source='dog', target='Hund', count=2, forward=1.0, reverse=1.0),)
     """
     if format not in get_args(DictionaryFormat):
         raise ConfigError(f"there is no dictionary format '{format}': choose tsv or glossary")

@@ -62,6 +62,11 @@ class WordAligner:
     """Aligns the words of sentence pairs. It implements the protocol `Aligner` of `translation`.
 
     forward: the model p(target | source), with at most one link per target word. reverse: p(source | target).
+
+    >>> from dragoman import WordAligner
+    >>> aligner, pairs = WordAligner.train(["the dog", "the cat", "a dog"], ["der Hund", "die Katze", "ein Hund"])
+    >>> aligner.align(["a dog"], ["ein Hund"])  # (source word, target word)
+    [((0, 0), (1, 1))]
     """
 
     def __init__(

@@ -64,6 +64,11 @@ def ablate_heads(
 
     The output is that of `subject_of`; its target is predicted with all heads unless it is given. Raises the errors of
     `subject_of` and `check_heads`.
+
+    >>> from dragoman import Translator, ablate_heads
+    >>> ablation = ablate_heads(Translator.load("runs/ende"), "The dog sleeps.", ["decoder.cross_attention:1:2"])
+    >>> ablation.before.shape == ablation.after.shape == (len(ablation.terms),)
+    True
     """
     subject = subject_of(loaded, text, settings)
     chosen = check_heads(subject.model, heads)

@@ -112,6 +112,11 @@ def compare_alignments(
     words numbered from 0, such as `0-0 1?2`. aligners: further aligners by name. attention: as in
     `Translator.aligner_of`. Raises ConfigError for a model whose sources are vectors, an ensemble and a name that is in
     use; DataError for annotated links of words that do not exist; and the errors of `subject_of`.
+
+    >>> from dragoman import Translator, compare_alignments
+    >>> comparison = compare_alignments(Translator.load("runs/ende"), "The dog sleeps.")
+    >>> comparison.source, sorted(comparison.links)
+    (('The', 'dog', 'sleeps.'), ['attention', 'gradient'])
     """
     settings = settings or SubjectSettings()
     engine = visible_engine(translator)

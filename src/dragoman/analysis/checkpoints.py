@@ -74,6 +74,10 @@ def follow_checkpoints(
     A checkpoint that the run deletes while it is read is left out. settings: with a reference as the target, outputs
     are comparable. head: whose weights are returned. task: as in `Predictor.load`. Raises ConfigError for a run without
     checkpoints; and the errors of `load_model`, `subject_of` and `check_heads`.
+
+    >>> from dragoman import follow_checkpoints
+    >>> [output.step for output in follow_checkpoints("runs/ende", "The dog sleeps.")]
+    [300]
     """
     found = []
     for step, folder in until_cancelled(checkpoints_by_step(Path(run)).items()):

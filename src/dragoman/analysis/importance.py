@@ -47,6 +47,11 @@ def head_importance(
     """Return the importance of each head for the outputs of a model for some texts.
 
     settings: for all texts. Raises ConfigError without texts, and the errors of `subject_of` and `heads_of`.
+
+    >>> from dragoman import Translator, head_importance
+    >>> importance = head_importance(Translator.load("runs/ende"), ["The dog sleeps.", "The cat sleeps."])
+    >>> print(max(importance, key=lambda each: each.gradient).head)
+    decoder...:1:...
     """
     if isinstance(texts, str) or not texts:
         raise ConfigError("the importance of heads is a mean over texts: pass a list of at least one text")

@@ -86,6 +86,11 @@ def decoder_lens(
     Source: nostalgebraist 2020, "interpreting GPT: the logit lens". The output is that of `subject_of`. count: number
     of tokens per position. Raises the errors of `subject_of`, and ConfigError for a model without a decoder, and for a
     decoder whose layers do not pass on states of the same kind: a recurrent decoder, an ensemble or an n-gram model.
+
+    >>> from dragoman import Translator, decoder_lens
+    >>> lens = decoder_lens(Translator.load("runs/ende"), "The dog sleeps.", count=1)
+    >>> [layer.layer for layer in lens.layers]  # 0: the embeddings
+    [0, 1]
     """
     check_generates(loaded)
     return subject_lens(subject_of(loaded, text, settings), count)

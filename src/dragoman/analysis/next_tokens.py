@@ -102,6 +102,11 @@ def next_tokens(
     ids without special symbols; for a parser that generates trees, symbols such as `(S (NP DT`, or their ids. count:
     number of tokens to list. Raises the errors of `subject_of`; ConfigError for a
     model without a decoder, a count below 1 and an invalid id; and DataError for a prefix that is too long.
+
+    >>> from dragoman import Translator, next_tokens
+    >>> found = next_tokens(Translator.load("runs/ende"), "The dog sleeps.", "Der", count=3)
+    >>> found.tokens, found.probabilities.round(2)
+    (('...', '...', '...'), array([...]))
     """
     ids, ended = _prefix_ids(loaded, text, prefix)
     if ended:
@@ -142,6 +147,10 @@ def continue_prefix(
     most `MAX_NEW_TOKENS` tokens; the log-probability includes the prefix. text, prefix: as in `next_tokens`; a sequence
     of ids may end with the end symbol, and the output is then the prefix. Raises the errors of `next_tokens`, and
     ConfigError for an end symbol if the model's search settings have a coverage penalty or a language model.
+
+    >>> from dragoman import Translator, continue_prefix
+    >>> continue_prefix(Translator.load("runs/ende"), "The dog sleeps.", "Der").text
+    'Der ...'
     """
     if isinstance(loaded, Predictor):
         check_generates(loaded)

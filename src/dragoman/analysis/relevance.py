@@ -70,6 +70,11 @@ def token_relevance(loaded: Loaded, text: str, settings: SubjectSettings | None 
 
     The time is that of one backward pass per predicted token. Raises the errors of `subject_of`, and ConfigError for a
     model without a decoder.
+
+    >>> from dragoman import Translator, token_relevance
+    >>> relevance = token_relevance(Translator.load("runs/ende"), "The dog sleeps.")
+    >>> relevance.of_source.shape == (len(relevance.terms), len(relevance.source))
+    True
     """
     if isinstance(loaded, Predictor) and not isinstance(loaded.head, TreeHead):
         raise ConfigError("the relevance of words for a label is part of its inspection: use `dragoman inspect`")

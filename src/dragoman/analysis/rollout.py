@@ -121,6 +121,11 @@ def attention_rollout(loaded: Loaded, text: Text, settings: SubjectSettings | No
 
     Raises ConfigError if neither side has self-attention with weights in its layers, or if the weights are not a
     distribution, as those of linear attention with rotary positions; and the errors of `subject_of`.
+
+    >>> from dragoman import Translator, attention_rollout
+    >>> encoder, decoder = attention_rollout(Translator.load("runs/ende"), "The dog sleeps.")
+    >>> encoder.layers[-1].shape == (len(encoder.queries), len(encoder.keys))
+    True
     """
     settings = settings or SubjectSettings()
     return roll_out(attention_of(loaded, text, subject_of(loaded, text, settings), settings))

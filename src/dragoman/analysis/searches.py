@@ -65,6 +65,11 @@ def compare_searches(
     exact search expands (`search.exact`); 0 for no exact search. Raises ConfigError for sampling, and for an exact
     search with `search.diversity`, which changes the scores; DataError for a text that is blank; and the errors of
     `Translator.translate_nbest`.
+
+    >>> from dragoman import Translator, compare_searches
+    >>> comparison = compare_searches(Translator.load("runs/ende"), "The dog sleeps.")
+    >>> comparison.verdict in ("search error", "no search error", "open")
+    True
     """
     check_not_blank(text, "text")
     request = request or translator.request()

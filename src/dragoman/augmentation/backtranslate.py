@@ -153,6 +153,11 @@ def backtranslate(
 
     Raises ConfigError for invalid settings, for a model of the wrong direction, and if the interrupted call had
     different settings or a different text; DataError if the text cannot be read; and all errors of `Translator`.
+
+    >>> from dragoman import backtranslate
+    >>> pairs = backtranslate("runs/ende", "test.en", "synthetic.tsv", beam=1, filters={"max_ratio": None})
+    >>> pairs.kept <= pairs.lines
+    True
     """
     use_threads(threads)
     model, text, output = Path(model), Path(text), Path(output)

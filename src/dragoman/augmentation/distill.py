@@ -250,6 +250,12 @@ def distill(
 
     Raises ConfigError for contradictory arguments, DataError if files are missing or the filters drop all pairs, and
     all errors of `train`.
+
+    >>> from dragoman import distill
+    >>> small = {"model.width": 32, "model.encoder.layers": 1, "train.max_steps": 2}
+    >>> result = distill("runs/ende", "tiny-fast", "runs/student", small, source=["test.en"], beam=1, quiet=True)
+    >>> result.folder
+    PosixPath('runs/student')
     """
     use_threads(threads)
     precision = None if precision == AUTOMATIC else precision

@@ -7,7 +7,15 @@ from typing import Literal
 
 
 class DragomanError(Exception):
-    """Base class of errors that users can resolve. The command line prints the message without a traceback."""
+    """Base class of errors that users can resolve. The command line prints the message without a traceback.
+
+    >>> from dragoman import DragomanError, Translator
+    >>> try:
+    ...     Translator.load("runs/absent")
+    ... except DragomanError as error:
+    ...     print(error)
+    the model folder runs/absent does not exist
+    """
 
     exit_code = 1
 

@@ -45,7 +45,12 @@ def is_quiet() -> bool:
 
 @contextmanager
 def quietly(quiet: bool = True) -> Iterator[None]:
-    """Suppress messages other than warnings and errors within this context. quiet: if False, do nothing."""
+    """Suppress messages other than warnings and errors within this context. quiet: if False, do nothing.
+
+    >>> from dragoman import Translator, quietly
+    >>> with quietly():
+    ...     translations = Translator.load("runs/ende").translate(["The dog sleeps."])
+    """
     global _quiet
     previous = _quiet
     _quiet = previous or quiet

@@ -48,6 +48,10 @@ def average(checkpoints: Sequence[str | Path], out: str | Path, *, quiet: bool =
     The settings, the tokenizers, the word aligner and the shortlist (`copy_companions`) are those of the last
     checkpoint. Scores are not copied. Raises ModelError as `average_parameters` does, and if vocabularies or
     architectures differ. Raises ConfigError if `out` exists.
+
+    >>> from dragoman import average
+    >>> average(["runs/ende", "runs/ende"], "runs/mean")
+    PosixPath('runs/mean')
     """
     folders, out = [Path(folder) for folder in checkpoints], Path(out)
     if any(out.resolve() == folder.resolve() for folder in folders):

@@ -76,7 +76,7 @@ def translate_document(
     encoding: str | None = None,
     **settings: Unpack[RequestSettings],
 ) -> TranslatedDocument[Content]:
-    """Translate the sentences of a document like `dragoman translate --document`, and preserve everything else.
+    r"""Translate the sentences of a document like `dragoman translate --document`, and preserve everything else.
 
     model: a translator, a model folder, or several folders that form an ensemble. document: text, or the bytes of a
     file; docx and odt are always bytes. encoding: the encoding of the bytes, such as windows-1252, by default what they
@@ -90,6 +90,13 @@ def translate_document(
 
     Raises ConfigError for an unknown format, a missing package and inconsistent settings; DocumentError for text that
     is not valid Unicode and for bytes that are not in the given format; ModelError and ResourceError like `Translator`.
+
+    >>> from dragoman import translate_document
+    >>> page = translate_document("runs/ende", "# The dog\n\nThe *dog* sleeps.\n", format="markdown")
+    >>> print(page.text)
+    # ...
+    <BLANKLINE>
+    ...
     """
     file_format: Format[Content] = get_format(format)
     if isinstance(model, str | Path | Sequence):

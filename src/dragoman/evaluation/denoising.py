@@ -70,6 +70,14 @@ def evaluate_denoising(
     `denoising`. text: a file (str or Path) or a list of documents. documents, heading: the division of a file into
     documents, as in `score`. Raises ModelError for another model folder, DataError if the text cannot be
     read or is empty.
+
+    >>> from dragoman import evaluate_denoising, train
+    >>> data = {"train": {"text": "valid.en"}, "valid": {"text": "valid.en"}}
+    >>> tiny = {"preset": "tiny", "width": 32, "encoder": {"layers": 1}, "decoder": {"layers": 1}}
+    >>> recipe = {"task": {"kind": "denoising"}, "data": data, "model": tiny, "out": "runs/denoising"}
+    >>> result = train(recipe, {"train.max_steps": 1, "text.subword.size": 300}, quiet=True)
+    >>> print(evaluate_denoising("runs/denoising", "test.en"))
+    60 documents, noise: span corruption (rate 0.15, mean span 3.0); perplexity per target token ...
     """
     folder = Path(model)
     if not is_denoising_folder(folder):

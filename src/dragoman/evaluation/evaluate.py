@@ -56,6 +56,14 @@ def evaluate(
 
     Raises DataError for unequal numbers of lines, ConfigError for incompatible arguments, and the errors of
     `Translator`.
+
+    >>> from dragoman import evaluate
+    >>> outputs = {"first": ["the dog sleeps here"], "second": ["the cat sleeps"]}
+    >>> evaluation = evaluate(reference=["the dog sleeps here"], hypothesis=outputs, metric=["chrf"])
+    >>> print(evaluation["chrf"])
+    chrF2 = 100.00 (nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:...)
+    >>> round(evaluation.comparisons[0].metrics["chrf"].difference)
+    -67
     """
     named_references, systems = name_texts(reference, "reference"), name_texts(hypothesis, "hypothesis")
     inputs: set[Need] = {"references"} if source is None else {"references", "sources"}

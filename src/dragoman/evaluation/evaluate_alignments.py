@@ -126,6 +126,13 @@ def evaluate_alignments(
     A warning names a system whose AER would be much lower in another base or direction. Raises DataError
     for lines that are not links, links outside the sentences, and unequal numbers of lines, and ConfigError if a base
     cannot be detected.
+
+    >>> from dragoman import evaluate_alignments
+    >>> evaluation = evaluate_alignments(["0-0 1-1 1?2"], {"aligner": ["0-0 1-2"]})
+    >>> print(evaluation)
+    gold: 1 sentence pairs, 2 sure and 3 possible links
+    aligner: 2 links
+      AER = 25.00 ...
     """
     named = [(name_of(gold, "gold"), gold), *name_texts(hypothesis, "hypothesis")]
     if len(named) == 1:

@@ -124,6 +124,13 @@ def evaluate_labels(
     the vectors of the two texts of each pair with the labels, which are numbers, instead of predictions; the models
     need no head. engine, precision: as in `Predictor.load`, for model folders. Raises ConfigError if the models have
     different kinds of heads, DataError if the file cannot be read or lacks labels, and the errors of `Predictor.load`.
+
+    >>> from dragoman import evaluate_labels
+    >>> evaluation = evaluate_labels("runs/labels", "reviews-test.tsv")
+    >>> print(evaluation)
+    runs/labels
+    classification, 60 texts; 95% intervals of 1,000 bootstrap samples (seed 12345); baseline: always 'positive'
+    ...
     """
     listed = list(models) if isinstance(models, Sequence) and not isinstance(models, str) else [models]
     runs = ""

@@ -96,6 +96,12 @@ def evaluate_pairs(
     pseudo-log-likelihood; a folder or a loaded model. pairs: a JSON Lines file. settings: the fields of
     `MinimalPairsConfig`, such as `{"good": "right"}`. Raises ConfigError for an unknown setting, DataError if the file
     cannot be read, and the errors of `score`.
+
+    >>> from dragoman import evaluate_pairs
+    >>> with open("pairs.jsonl", "w") as file:
+    ...     _ = file.write('{"sentence_good": "The dog sleeps.", "sentence_bad": "The dog sleep."}')
+    >>> print(evaluate_pairs("runs/lm", "pairs.jsonl"))
+    runs/lm: accuracy ... (1 paradigm, 1 pairs)
     """
     config = load_settings(None, all_overrides({"path": str(pairs)}, settings), MinimalPairsConfig)
     with quietly(quiet):

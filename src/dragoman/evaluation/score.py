@@ -75,6 +75,11 @@ def score(
     `Translator.load` and `LanguageModel.load`, for a model folder.
 
     Raises ConfigError for incompatible arguments, DataError for unequal numbers of lines, and the errors of the model.
+
+    >>> from dragoman import score
+    >>> scores = score("runs/ende", target=["Der Hund schläft."], source=["The dog sleeps."])
+    >>> scores.each[0].log_probability < 0
+    True
     """
     from dragoman.generation.language_model import LanguageModel
     from dragoman.prediction.predictor import Predictor

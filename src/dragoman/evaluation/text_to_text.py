@@ -74,6 +74,15 @@ def evaluate_outputs(
 
     Raises ConfigError for a model of another task and for an unknown metric or setting, DataError if the file cannot be
     read, and the errors of `Translator` and `LanguageModel`.
+
+    >>> from dragoman import evaluate_outputs, train
+    >>> data = {"train": {"labelled": "reviews-valid.tsv"}, "valid": {"labelled": "reviews-valid.tsv"}}
+    >>> tiny = {"preset": "tiny", "width": 32, "encoder": {"layers": 1}, "decoder": {"layers": 1}}
+    >>> recipe = {"task": {"kind": "text_to_text"}, "data": data, "model": tiny, "out": "runs/answers"}
+    >>> result = train(recipe, {"train.max_steps": 1, "text.subword.size": 300}, quiet=True)
+    >>> print(evaluate_outputs("runs/answers", "reviews-test.tsv", beam=1))
+    runs/answers
+      outputs that are not a label = ...
     """
     folders = [Path(models)] if isinstance(models, str | Path) else list(map(Path, models))
     configs = [read_config(folder) for folder in folders]

@@ -82,6 +82,13 @@ def tune(
     weights. The other arguments are as in `Translator.load` and `Translator.request`.
 
     Raises ConfigError for invalid arguments, DataError for unequal numbers of lines, and the errors of the models.
+
+    >>> from dragoman import tune
+    >>> tuning = tune(
+    ...     "runs/ende", source="valid.en", reference="valid.de", language_model="runs/lm", nbest=3, beam=3, quiet=True
+    ... )
+    >>> sorted(tuning.config.weights())
+    ['language_model', 'length', 'model']
     """
     metrics = ngram_metrics()
     if metric not in metrics:

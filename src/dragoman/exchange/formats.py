@@ -53,7 +53,7 @@ def import_model(
     source_prefix: str | None = None,
     quiet: bool = False,
 ) -> Path:
-    """Convert a model of Hugging Face or an n-gram model to the model folder `out`.
+    r"""Convert a model of Hugging Face or an n-gram model to the model folder `out`.
 
     Returns `out`.
 
@@ -63,6 +63,15 @@ def import_model(
     `prefix` in `config.json`). Parameters keep their dtype. allow_pickle: read parameters from a pickle file if the
     folder has no other file of parameters. Raises ModelError if the folder is damaged or its model type is not
     supported, and ConfigError if `out` exists or a library is not installed. In these cases, nothing is written.
+
+    >>> from dragoman import import_model
+    >>> from pathlib import Path
+    >>> entries = ["-99 <s>", "-0.6 </s>", "-0.6 dog", "-0.6 <unk>"]
+    >>> lines = ["\\data\\", "ngram 1=4", "", "\\1-grams:", *entries, "", "\\end\\"]
+    >>> Path("dog.arpa").write_text("\n".join(lines)) > 0
+    True
+    >>> import_model("dog.arpa", "runs/ngrams")
+    PosixPath('runs/ngrams')
     """
     folder, out = Path(folder), Path(out)
     with quietly(quiet):
@@ -104,6 +113,10 @@ def export(
     CTranslate2 (default: float32). dialect: the program whose ARPA format is written: kenlm (default), srilm, irstlm or
     cmu. Raises ModelError for a model that the other program cannot compute, and ConfigError if `out` exists or the
     format is unknown.
+
+    >>> from dragoman import export
+    >>> export("runs/ende", "runs/ende-ct2", to="ctranslate2", quantization="int8")
+    PosixPath('runs/ende-ct2')
     """
     model, out = Path(model), Path(out)
     if to not in (*WRITERS, HUGGING_FACE):

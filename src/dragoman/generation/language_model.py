@@ -30,7 +30,15 @@ _DEFAULT_WINDOW = 1024
 
 
 class LanguageModel:
-    """A trained model that generates and scores text. Outputs do not depend on the batch size or on other prompts."""
+    """A trained model that generates and scores text. Outputs do not depend on the batch size or on other prompts.
+
+    >>> from dragoman import LanguageModel
+    >>> model = LanguageModel.load("runs/lm")
+    >>> model.generate(["The old"], max_tokens=5, seed=1)
+    ['...']
+    >>> model.score(["The dog sleeps."])[0].log_probability < 0
+    True
+    """
 
     def __init__(
         self,

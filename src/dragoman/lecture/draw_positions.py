@@ -80,6 +80,11 @@ def draw_positions(
     (default: sinusoidal). width: model width d. heads: number of attention heads, which must divide d. length: text
     length in tokens. layers: number of layers for which receptive fields are listed. Raises ConfigError for
     incompatible sizes.
+
+    >>> from dragoman import draw_positions
+    >>> drawing = draw_positions("pictures", {"kind": "sinusoidal"}, width=32, heads=4, length=20)
+    >>> [path.name for path in drawing.pictures]
+    ['encoding.png', 'dot-products.png']
     """
     if width % heads:
         raise ConfigError(f"a width of {width} is not divisible by {heads} heads: change --heads or --width")

@@ -39,6 +39,13 @@ def write_scenes(
     words). Every scene of `unseen`, which is as large as `test`, contains a combination of colour and shape that does
     not occur in the other parts. The first pictures of test and unseen are written as PNG files. Raises ConfigError if
     the folder exists and is not empty, for fewer than one scene and for a negative seed.
+
+    >>> from dragoman import write_scenes
+    >>> scenes = write_scenes("scenes", train=10, valid=2, test=2)
+    >>> print(scenes)
+    scenes: 9 regions per picture, vectors of 41 numbers
+      train.jsonl, train.txt: 10 scenes
+    ...
     """
     folder = Path(out)
     check_new_folder(folder)

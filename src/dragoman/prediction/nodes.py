@@ -34,7 +34,20 @@ class NodesConfig(GraphConfig):
 
 
 class NodePredictor:
-    """A trained model that classifies the nodes of a graph, with which it may be trained or which may be another."""
+    r"""A trained model that classifies the nodes of a graph, with which it may be trained or which may be another.
+
+    >>> from dragoman import NodePredictor, train
+    >>> from pathlib import Path
+    >>> rows = ["id\tsplit\tlabel\twords", "a\ttrain\tred\t0", "b\ttrain\tblue\t1", "c\tvalid\tred\t0"]
+    >>> files = {"nodes.tsv": "\n".join(rows), "edges.tsv": "a\tc\nb\tc\n"}
+    >>> for name, text in files.items():
+    ...     _ = Path(name).write_text(text)
+    >>> recipe = {"task": {"kind": "nodes"}, "data": {"nodes": "nodes.tsv", "edges": "edges.tsv"}, "out": "runs/nodes"}
+    >>> result = train(recipe, {"train.max_steps": 2}, quiet=True)
+    >>> predictor = NodePredictor.load("runs/nodes")
+    >>> predictor.predict(predictor.graph())[0].label in predictor.labels
+    True
+    """
 
     def __init__(self, model: NodeClassifier, meta: Meta | None = None, data: GraphConfig | None = None) -> None:
         """model: the model, which is set to evaluation mode. data: the files of the graph that it was trained on."""

@@ -87,6 +87,10 @@ def predict(
 
     Raises ConfigError for a format that does not fit the model, DataError if the file cannot be read, and the errors of
     `Predictor.load`.
+
+    >>> from dragoman import predict
+    >>> predict("runs/labels", "reviews-test.tsv", "predictions.tsv", format="tsv")
+    60
     """
     with quietly(quiet):
         use_threads(threads)

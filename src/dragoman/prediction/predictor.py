@@ -69,7 +69,14 @@ class EncodedText:
 
 
 class Predictor:
-    """A trained model that predicts labels. Predictions do not depend on the batch size or on the other texts."""
+    """A trained model that predicts labels. Predictions do not depend on the batch size or on the other texts.
+
+    >>> from dragoman import Predictor
+    >>> predictor = Predictor.load("runs/labels")
+    >>> prediction = predictor.predict(["The food was lovely and the staff was helpful."])[0]
+    >>> prediction.label in predictor.labels
+    True
+    """
 
     def __init__(
         self,

@@ -37,6 +37,13 @@ def check_data(
     language of plain text. Text in scripts of other languages is dropped. normalization: as `text.normalization`.
     Raises ConfigError for invalid settings, DataError for files that cannot be read, and ModelError if
     `cleaning.aligner` is not an aligner.
+
+    >>> from dragoman import check_data
+    >>> report = check_data({"source": "train.en", "target": "train.de"}, {"max_words": 6})
+    >>> report.kept < report.total
+    True
+    >>> report.counts["max_words"] > 0
+    True
     """
     is_text = isinstance(corpus, TextCorpusConfig) or (
         not isinstance(corpus, CorpusConfig) and any(corpus.get(key) is not None for key in ("text", "field"))

@@ -14,6 +14,12 @@ def compare_data(recipe: Recipe = None, overrides: Overrides = (), *, quiet: boo
     A training run of any task makes the same checks before its first update (docs/how-to/corpora/check.md). To check
     a test set, name it in `data.valid`. recipe, overrides: as in `train`. Raises ConfigError for invalid settings, and
     DataError for files that cannot be read.
+
+    >>> from dragoman import compare_data
+    >>> corpus = {"source": "valid.en", "target": "valid.de"}
+    >>> findings = compare_data({"data": {"train": corpus, "valid": corpus}, "out": "runs/new"}, quiet=True)
+    >>> print(findings[0].message)
+    data.train has only 60 pairs. ...
     """
     with quietly(quiet):
         job = open_job(load_recipe(recipe, overrides))

@@ -91,6 +91,11 @@ def describe(
     which FLOPs and memory are computed. depth: levels of nested parts. draw: a new folder for figures: the masks
     that the model's attention applies to texts of this length, and the learning rate of a recipe. Raises ConfigError
     for invalid settings, and for any settings if the model is trained; ModelError if a folder is not a model folder.
+
+    >>> from dragoman import describe
+    >>> description = describe({"preset": "tiny"}, vocabulary=4000)
+    >>> print(f"{description.whole.parameters:,} parameters")
+    3,345,152 parameters
     """
     if draw is not None:
         check_new_folder(Path(draw))

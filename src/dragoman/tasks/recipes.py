@@ -44,6 +44,10 @@ def recipes(name: str | None = None) -> list[Recipe]:
 
     name: name of a recipe, or the beginning of the names of several recipes; None: all recipes. Raises ConfigError if
     no recipe matches.
+
+    >>> from dragoman import recipes
+    >>> [recipe.name for recipe in recipes("homework")][:2]
+    ['homework-additive-attention', 'homework-bpe']
     """
     folder = next((folder for folder in _FOLDERS if folder.is_dir()), None)
     if folder is None:

@@ -39,6 +39,19 @@ def train(
 
     After Ctrl-C, the current update is completed, everything is saved, and Interrupted is raised. Raises ConfigError
     for invalid settings and for a folder that contains another run, DataError, ResourceError and DivergenceError.
+
+    >>> from dragoman import train
+    >>> recipe = {
+    ...     "data": {
+    ...         "train": {"source": "train.en", "target": "train.de"},
+    ...         "valid": {"source": "valid.en", "target": "valid.de"},
+    ...     },
+    ...     "model": {"preset": "tiny", "width": 32},
+    ...     "out": "runs/first",
+    ... }
+    >>> result = train(recipe, {"train.max_steps": 2, "text.subword.size": 500}, quiet=True)
+    >>> result.folder, result.step
+    (PosixPath('runs/first'), 2)
     """
     with quietly(quiet):
         config = load_recipe(recipe, overrides)
@@ -115,6 +128,11 @@ def settings(path: str | None = None, task: str | None = None) -> list[Section]:
     path: path of a group or a setting, such as `train.schedule`; None: all settings. task: value of `task.kind`
     (default: translation). Raises ConfigError for an unknown task and for an unknown path, with the closest path as a
     suggestion.
+
+    >>> from dragoman import settings
+    >>> section = settings("train.schedule")[0]
+    >>> [setting.key for setting in section.settings][:2]
+    ['train.schedule.kind', 'train.schedule.warmup']
     """
     if task is not None and task not in TASKS:
         raise ConfigError(f"unknown --task '{task}': expected one of {', '.join(TASKS)}")

@@ -23,6 +23,12 @@ class Sampling:
     """Draws translations from the model's distribution instead of searching.
 
     seed: determines the samples, together with the line number. samples: number of samples per line.
+
+    >>> from dragoman import Sampling, Translator
+    >>> translator = Translator.load("runs/ende")
+    >>> samples = translator.sample(["The dog sleeps."], Sampling.of(top_k=10, seed=3, samples=2))
+    >>> len(samples[0])
+    2
     """
 
     config: SamplingConfig = field(default_factory=SamplingConfig)

@@ -59,7 +59,16 @@ WINDOW_BATCHES = 16  # number of batches of lines that `stream` reads ahead
 
 
 class Translator:
-    """Translates with a trained model. Results depend neither on the batch size nor on the order of the lines."""
+    """Translates with a trained model. Results depend neither on the batch size nor on the order of the lines.
+
+    >>> from dragoman import Translator
+    >>> translator = Translator.load("runs/ende")
+    >>> translator.translate(["The dog sleeps."])
+    ['...']
+    >>> best, second = translator.translate_nbest(["The dog sleeps."], translator.request(beam=4, nbest=2))[0]
+    >>> best.score > second.score
+    True
+    """
 
     def __init__(
         self,

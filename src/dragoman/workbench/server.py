@@ -27,6 +27,16 @@ def open_workbench(
     to open the page in the default browser.
 
     Raises ConfigError if the port is in use, and ModelError for a folder that is neither a model nor a run.
+
+    >>> from dragoman import open_workbench
+    >>> from signal import SIGINT, raise_signal
+    >>> from threading import Timer
+    >>> Timer(1, raise_signal, [SIGINT]).start()  # Ctrl-C after a second
+    >>> try:
+    ...     open_workbench(["runs/ende"])
+    ... except KeyboardInterrupt:
+    ...     print("stopped")
+    stopped
     """
     import_optional("starlette", "serve")
     uvicorn = import_optional("uvicorn", "serve")

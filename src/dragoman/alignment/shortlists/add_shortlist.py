@@ -31,6 +31,11 @@ def shortlist(
     Raises ConfigError for invalid settings, for a model whose sources are vectors and for a folder that has a
     shortlist; DataError for unequal numbers of texts and for blank texts; ModelError if the folder is not that of a
     translation model.
+
+    >>> from dragoman import Translator, shortlist
+    >>> added = shortlist("runs/ende", "train.en", "train.de")
+    >>> Translator.load("runs/ende").translate(["The dog sleeps."], search={"shortlist": True})
+    ['...']
     """
     config = load_settings({}, all_overrides(overrides), ShortlistConfig)
     folder = Path(model)

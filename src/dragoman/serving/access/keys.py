@@ -145,6 +145,12 @@ class Keys:
 
     A key is looked up by its id, and its hash is compared in constant time. Only the owner of the file can read it. Use
     `close` or a `with` statement to close the database.
+
+    >>> from dragoman import Keys
+    >>> with Keys("keys.db") as keys:
+    ...     text, _ = keys.add("laptop")
+    ...     print([key.name for key in keys.all()], keys.check(text).name)
+    ['laptop'] laptop
     """
 
     def __init__(self, database: Path | str = "keys.db", create: bool = True) -> None:

@@ -29,12 +29,20 @@ def measure_precision_cost(
     threads: int | None = None,
     quiet: bool = False,
 ) -> PrecisionCost:
-    """Measure what int8 costs a model, and write it into its folder and card, as `evaluate --precision-cost` does.
+    r"""Measure what int8 costs a model, and write it into its folder and card, as `evaluate --precision-cost` does.
 
     `translate` and `serve` then choose the precision by this measurement. source, reference: files of sentence pairs;
     both None: the validation set that the folder's `config.yaml` names. to, tags: as in `Translator.request`. threads:
     as in `Translator.load`. Raises ConfigError if only one file is given or if the folder names no validation set, and
     the errors of `translation.precision_measurement.measure_precision_cost`.
+
+    >>> from dragoman import measure_precision_cost
+    >>> from pathlib import Path
+    >>> for language in ("en", "de"):
+    ...     lines = Path(f"train.{language}").read_text(encoding="utf-8").splitlines()
+    ...     _ = Path(f"first.{language}").write_text("\n".join(lines[:100]), encoding="utf-8")
+    >>> measure_precision_cost("runs/ende", "first.en", "first.de").sentences
+    100
     """
     folder = Path(model)
     if (source is None) != (reference is None):

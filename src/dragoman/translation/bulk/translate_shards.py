@@ -69,6 +69,11 @@ def translate_shards(
     Raises DataError for files that are missing, unreadable or changed; ConfigError for invalid settings and for a
     folder with other content; ModelError if a machine has a different model; ResourceError if the disk is full or
     actors end repeatedly; Interrupted after Ctrl-C or SIGTERM. Completed shards are kept.
+
+    >>> from dragoman import translate_shards
+    >>> done = translate_shards("runs/ende", ["valid.en", "test.en"], "translated", beam=1, quiet=True)
+    >>> done.shards, done.records
+    (2, 120)
     """
     output = Path(output).absolute()
     models = (model,) if isinstance(model, str | Path) else tuple(model)

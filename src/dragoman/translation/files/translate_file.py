@@ -61,6 +61,11 @@ def translate_file(
     Raises DataError for files that are missing, unreadable or of unequal length; ConfigError for invalid settings, and
     if the folder next to the target contains unfinished work; ModelError and ResourceError like `Translator`;
     Interrupted after Ctrl-C or SIGTERM, after which completed lines are kept.
+
+    >>> from dragoman import translate_file
+    >>> done = translate_file("runs/ende", "test.en", "test.out.de.gz", beam=1)
+    >>> done.path.name, done.lines
+    ('test.out.de.gz', 60)
     """
     request_settings: dict[str, Any] = {**settings}
     engine = extract_options(EngineOptions, request_settings)
