@@ -19,6 +19,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_reredirects",
     "repository_files",
+    "prose_docstrings",
 ]
 root_doc = "index"
 exclude_patterns = ["site"]
@@ -31,17 +32,11 @@ myst_heading_anchors = 6
 smartquotes = False  # they turn options such as --document into a dash
 myst_disable_syntax = ["footnote_ref", "footnote_def"]  # the pages have none, but regular expressions such as [^=]
 
-# The API reference, from docstrings. Types stand in the description of each parameter.
-autodoc_typehints = "description"
-autodoc_typehints_description_target = "all"
+# The API reference, from docstrings, whose prose the extension prose_docstrings converts. Types are named without links.
+autodoc_typehints = "none"
 autodoc_member_order = "bysource"
-autodoc_class_signature = "mixed"
 autodoc_preserve_defaults = True
-# Types of other libraries, and private ones, are named without a link.
-nitpick_ignore_regex = [
-    (r"py:.*", r"(?!dragoman\.).*"),
-    (r"py:.*", r"dragoman\..*\._.*"),
-]
+nitpick_ignore_regex = [(r"py:.*", r".*")]
 
 # The pages. A page in a language of Pygments that it does not know is highlighted as text.
 html_theme = "furo"

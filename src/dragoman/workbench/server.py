@@ -28,15 +28,13 @@ def open_workbench(
 
     Raises ConfigError if the port is in use, and ModelError for a folder that is neither a model nor a run.
 
-    >>> from dragoman import open_workbench
-    >>> from signal import SIGINT, raise_signal
-    >>> from threading import Timer
-    >>> Timer(1, raise_signal, [SIGINT]).start()  # Ctrl-C after a second
+    >>> from dragoman import DragomanError, open_workbench
+    >>> open_workbench(["runs/ende"], port=8080)  # doctest: +SKIP
     >>> try:
-    ...     open_workbench(["runs/ende"])
-    ... except KeyboardInterrupt:
-    ...     print("stopped")
-    stopped
+    ...     open_workbench(["runs/absent"])
+    ... except DragomanError as error:
+    ...     print(error)
+    the model folder runs/absent does not exist
     """
     import_optional("starlette", "serve")
     uvicorn = import_optional("uvicorn", "serve")
