@@ -32,7 +32,7 @@ myst_heading_anchors = 6
 smartquotes = False  # they turn options such as --document into a dash
 myst_disable_syntax = ["footnote_ref", "footnote_def"]  # the pages have none, but regular expressions such as [^=]
 
-# The API reference, from docstrings, whose prose the extension prose_docstrings converts. Types are named without links.
+# The API reference, from docstrings, whose prose the extension prose_docstrings converts. Types have no links.
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
