@@ -72,8 +72,9 @@ def test_a_language_model_has_the_same_loss_with_packed_states(attention: str) -
     [
         (["model.decoder.attention.kind=ssru", "model.target_positions.kind=sinusoidal"], "kind soft, window or hard"),
         (["train.compile=true"], "train.compile"),
+        (["train.objective.kind=sequence_reward"], "the loss sequence_reward"),
     ],
-    ids=["attention", "compiled layers"],
+    ids=["attention", "compiled layers", "rewards"],
 )
 def test_a_run_that_cannot_pack_says_why(
     settings: list[str],

@@ -83,6 +83,9 @@ def packing_obstacle(model: ModelSettings, train: LoopConfig) -> str | None:
     """Return the reason why a model cannot be trained with packed states, or None."""
     if not getattr(model, "packs", False):
         return "packed states need Transformer layers with attention of kind soft, window or hard"
+    objective = getattr(train, "objective", None)
+    if objective is not None and objective.decodes:
+        return f"the loss {objective.kind} translates padded batches"
     return "layers compiled by train.compile need padded states" if train.compile else None
 
 
