@@ -1,8 +1,13 @@
-// The order of search results: pages that tell how to do something come first, and the history of measurements last.
+// The order of search results. Sphinx includes this file after its search, whose functions it may therefore replace.
+//
+// Sphinx scores a page by its best word and drops pages that lack a word. Here, every word counts, rare ones most, and
+// a page may lack some: visitors type questions in their own words. Pages that tell how to do something come first, and
+// the history of measurements last.
+
 // The variables are declared with var, because the search declares Scorer once more.
 var FOLDERS = [
   [/^(start|how-to)\//, 6],
-  [/^(paths|reference|explanation)\//, 3],
+  [/^(paths|reference|explanation|results)\//, 3],
   [/^EXPERIMENTS$/, -6],
 ];
 
@@ -18,4 +23,48 @@ var Scorer = {
   partialTitle: 7,
   term: 5,
   partialTerm: 2,
+};
+
+// Sphinx ignores most words that say nothing about the answer, but not these.
+for (const word of ["can", "get", "may", "use"]) stopwords.add(word);
+
+/** A page is found if it has words with this share of the weight of all words. */
+var LEAST_SHARE = 0.4;
+
+/** Returns the points of each page for a word: more if a heading has it, fewer if it only begins a word. */
+function pointsOfWord(word) {
+  const points = new Map();
+  const add = (found, score) =>
+    [found ?? []].flat().forEach((page) => points.set(page, Math.max(score, points.get(page) ?? 0)));
+  const { terms, titleterms } = Search._index;
+  for (const [index, whole, part] of [
+    [terms, Scorer.term, Scorer.partialTerm],
+    [titleterms, Scorer.title, Scorer.partialTitle],
+  ]) {
+    if (Object.hasOwn(index, word)) add(index[word], whole);
+    else if (word.length > 2)
+      for (const term of Object.keys(index)) if (term.startsWith(word)) add(index[term], part);
+  }
+  return points;
+}
+
+// In place of Sphinx's function: the score is the mean of the points, weighted by the rarity of the words.
+Search.performTermsSearch = (searchTerms, excludedTerms) => {
+  const { docnames, titles, filenames } = Search._index;
+  const excluded = new Set([...excludedTerms].flatMap((word) => [...pointsOfWord(word).keys()]));
+  const pages = new Map();
+  let total = 0;
+  for (const word of searchTerms) {
+    const points = pointsOfWord(word);
+    if (points.size === 0) continue; // no page has it
+    const weight = Math.log(1 + docnames.length / points.size);
+    total += weight;
+    for (const [page, score] of points) {
+      const [sum, share] = pages.get(page) ?? [0, 0];
+      pages.set(page, [sum + weight * score, share + weight]);
+    }
+  }
+  return [...pages]
+    .filter(([page, [, share]]) => share >= LEAST_SHARE * total && !excluded.has(page))
+    .map(([page, [sum]]) => [docnames[page], titles[page], "", null, sum / total, filenames[page], SearchResultKind.text]);
 };

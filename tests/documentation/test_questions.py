@@ -1,0 +1,203 @@
+"""Questions of strangers, and the pages that answer them: each is found by one search, and within three clicks."""
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from documented import FENCED, ROOT
+
+DOCS = ROOT / "docs"
+SITE = ROOT / "build" / "docs"
+"""The site that `make docs` builds; .ci/run does so before the tests."""
+CLICKS = 3
+RESULTS = 3
+
+
+class Question(NamedTuple):
+    """question: as the stranger asks. source: who asked. words: what they type into the search. page: the answer."""
+
+    question: str
+    source: str
+    words: str
+    page: str
+
+
+QUESTIONS = [
+    Question(
+        "How can I resume training from the point of the dataset where the model left off?",
+        "fairseq #5387",
+        "resume training",
+        "how-to/training/resume",
+    ),
+    Question(
+        "Why does the output repeat a phrase again and again, and how do I avoid it?",
+        "OpenNMT-py #734",
+        "repeating phrases",
+        "how-to/translating/faulty-translations",
+    ),
+    Question(
+        "How can I plot the attention matrices of a translation?",
+        "Sockeye #1049",
+        "plot attention matrix",
+        "how-to/inspecting/attention",
+    ),
+    Question(
+        "Can I translate a file with empty lines? Are the lines of the output still aligned?",
+        "Joey NMT #183",
+        "empty lines",
+        "how-to/translating/bad-lines",
+    ),
+    Question(
+        "The cost is NaN after a few hundred updates. What can I do?",
+        "marian-dev #699",
+        "training loss nan",
+        "how-to/training/troubleshooting",
+    ),
+    Question(
+        "Can I get word alignments while translating?",
+        "CTranslate2 #563",
+        "word alignments while translating",
+        "how-to/evaluating/align-words",
+    ),
+    Question(
+        "Is it possible to use a glossary with the API?",
+        "LibreTranslate #820",
+        "glossary api",
+        "how-to/serving/glossaries",
+    ),
+    Question(
+        "How do I fine-tune a MarianMT model from Hugging Face?",
+        "transformers #13706",
+        "fine-tune MarianMT",
+        "how-to/exchanging/marian",
+    ),
+    Question(
+        "Out of memory with long lines: how long may a line be?",
+        "tensor2tensor #545",
+        "out of memory long lines",
+        "how-to/training/out-of-memory",
+    ),
+    Question(
+        "Which tokenizer do I choose to score Chinese? The BLEU differs a lot.",
+        "sacreBLEU #147",
+        "bleu chinese tokenizer",
+        "how-to/evaluating/score-a-translation",
+    ),
+    Question(
+        "How do I translate a Word document and keep its formatting?",
+        "own",
+        "translate word document",
+        "how-to/documents/word",
+    ),
+    Question(
+        "How do I put the server behind a reverse proxy with HTTPS?",
+        "own",
+        "reverse proxy https",
+        "how-to/serving/behind-nginx",
+    ),
+    Question(
+        "My two files have different numbers of lines. Where is the mistake?",
+        "own",
+        "files different number of lines",
+        "how-to/corpora/check",
+    ),
+    Question(
+        "How long does training take without a GPU?",
+        "own",
+        "how long does training take without gpu",
+        "results/time-to-quality",
+    ),
+    Question(
+        "My new system has 0.3 BLEU more. Is it better, or is it luck?",
+        "own",
+        "significant difference bleu",
+        "how-to/evaluating/compare-two-systems",
+    ),
+    Question(
+        "Translation is too slow on my CPU. How do I make it faster?",
+        "own",
+        "faster translation cpu",
+        "how-to/translating/faster",
+    ),
+    Question(
+        "How do I try my own attention score in a Transformer?",
+        "own",
+        "own attention scorer",
+        "how-to/extending/scorer",
+    ),
+    Question(
+        "Can I still load my old models after an upgrade?",
+        "own",
+        "upgrade old models",
+        "reference/versions",
+    ),
+    Question(
+        "I have few sentence pairs, but much text in the target language. Can I use it?",
+        "own",
+        "use monolingual text",
+        "how-to/training/back-translate",
+    ),
+    Question(
+        "How do I limit the rate of requests of each client?",
+        "own",
+        "limit request rate",
+        "how-to/serving/keys-and-quotas",
+    ),
+]
+
+
+def targets(page: Path) -> set[Path]:
+    """Return the pages that a page links to. Those of its toctree are in the text as well."""
+    text = FENCED.sub("", page.read_text(encoding="utf-8"))
+    links = re.findall(r"\]\(\s*([^)\s#]+\.md)[^)]*\)", text)
+    return {found for link in links if (found := (page.parent / link).resolve()).is_relative_to(DOCS)}
+
+
+def clicks() -> dict[Path, int]:
+    """Return how many clicks each page of the docs is away from the front page."""
+    found = {DOCS / "index.md": 0}
+    queue = [DOCS / "index.md"]
+    for page in queue:
+        for target in sorted(targets(page) - found.keys()):
+            found[target] = found[page] + 1
+            queue.append(target)
+    return found
+
+
+def test_every_page_is_three_clicks_from_the_front_page() -> None:
+    found = clicks()
+    pages = set(DOCS.rglob("*.md"))
+    assert {DOCS / f"{question.page}.md" for question in QUESTIONS} <= pages
+    assert sorted(str(page.relative_to(DOCS)) for page in pages if found.get(page, CLICKS + 1) > CLICKS) == []
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.words)
+def test_headings_and_first_words_of_a_page_are_those_of_the_question(question: Question) -> None:
+    page = (DOCS / f"{question.page}.md").read_text(encoding="utf-8").lower()
+    start = re.split(r"^```", page, maxsplit=1, flags=re.MULTILINE)[0]
+    headings = re.findall(r"^#+ .*", FENCED.sub("", page), flags=re.MULTILINE)
+    shown = "\n".join([start, *headings])
+    words = [word for word in re.findall(r"\w+", question.words.lower()) if len(word) > 3]
+    stems = [word[:5].rstrip("e") for word in words]  # lines, line; repeating, repeats
+    assert [stem for stem in stems if stem not in shown] == []
+
+
+def test_a_search_finds_the_page() -> None:
+    """The search of the real site, in a browser."""
+    from browser_tabs import chromium
+
+    index = SITE / "searchindex.js"
+    sources = [*DOCS.rglob("*.md"), DOCS / "site" / "search_order.js"]
+    if not index.exists() or any(source.stat().st_mtime > index.stat().st_mtime for source in sources):
+        pytest.skip("there is no site of these pages: make docs")
+    ranks = {}
+    with chromium() as browser:
+        tab = browser.new_page()
+        tab.goto(f"{SITE.as_uri()}/search.html")
+        tab.wait_for_function("Search.hasIndex()")
+        for question in QUESTIONS:  # results begin with the name of a page; the page shows the last one first
+            found = tab.evaluate("words => Search._performSearch(...Search._parseQuery(words))", question.words)
+            pages = [result[0] for result in reversed(found)]
+            ranks[question.words] = pages.index(question.page) + 1 if question.page in pages else None
+    assert {words: rank for words, rank in ranks.items() if rank is None or rank > RESULTS} == {}
