@@ -80,7 +80,7 @@ def test_a_figure_is_the_same_as_data_and_as_files(name: str, tmp_path: Path) ->
     assert rows and all(len(row) == len(header) for row in rows)
     for path in paths[:2]:
         before = path.read_bytes()
-        figures()[name].write(path)
+        figures()[name].write(str(path))
         assert path.read_bytes() == before, "the same figure gives the same bytes"
 
 

@@ -90,17 +90,18 @@ class Figure(ABC):
         """Return the description and, under `values`, all numbers of the arrays as nested lists."""
         return {**self.description(), "values": {name: self.values_at(name) for name in self.arrays()}}
 
-    def write(self, *files: Path) -> None:
+    def write(self, *files: str | Path) -> None:
         """Write the figure to files, in the format of each suffix: SVG, JSON, CSV, or PNG for any other suffix.
 
         The same figure has the same bytes each time. Raises ResourceError if a file cannot be written.
         """
-        pictures = [file for file in files if file.suffix not in (".json", ".csv")]
+        paths = [Path(file) for file in files]
+        pictures = [file for file in paths if file.suffix not in (".json", ".csv")]
         if pictures:
             from dragoman.inspect.pictures.figure import save
 
             save(self.draw(), *pictures)
-        for file in files:
+        for file in paths:
             if file.suffix == ".json":
                 atomic_write(file, json.dumps(self.as_json(), ensure_ascii=False, allow_nan=False) + "\n")
             elif file.suffix == ".csv":
