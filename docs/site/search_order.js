@@ -31,12 +31,22 @@ for (const word of ["can", "get", "may", "use"]) stopwords.add(word);
 /** A page is found if it has words with this share of the weight of all words. */
 var LEAST_SHARE = 0.4;
 
+/** Points of a word in the title of a page; `Scorer.title` is for all headings. */
+var TITLE = 18;
+
+/** Spellings, after the search has removed endings. */
+var SPELLINGS = [
+  [/^finetun$/, "tune"], // finetune: the pages have fine-tune
+  [/iz$/, "is"], // quantize: the pages are in British English
+];
+
 /** Returns the points of each page for a word: more if a heading has it, fewer if it only begins a word. */
-function pointsOfWord(word) {
+function pointsOfWord(typed) {
+  const word = SPELLINGS.reduce((spelled, [other, ours]) => spelled.replace(other, ours), typed);
   const points = new Map();
   const add = (found, score) =>
     [found ?? []].flat().forEach((page) => points.set(page, Math.max(score, points.get(page) ?? 0)));
-  const { terms, titleterms } = Search._index;
+  const { terms, titles, titleterms } = Search._index;
   for (const [index, whole, part] of [
     [terms, Scorer.term, Scorer.partialTerm],
     [titleterms, Scorer.title, Scorer.partialTitle],
@@ -45,6 +55,9 @@ function pointsOfWord(word) {
     else if (word.length > 2)
       for (const term of Object.keys(index)) if (term.startsWith(word)) add(index[term], part);
   }
+  const stemmer = new Stemmer();
+  for (const page of points.keys())
+    if (splitQuery(titles[page].toLowerCase()).some((each) => stemmer.stemWord(each) === word)) points.set(page, TITLE);
   return points;
 }
 
