@@ -26,7 +26,7 @@ SNIPPET = re.compile(
 """One or several settings as on the command line of `dragoman train`."""
 # Levels whose default means "chosen from other settings" or "none", and groups that every recipe has.
 UNNAMED = {("data", "set"), ("cleaning", "set")}
-OPERATION = ("metric", "bleu_tokenizer", "precision", "compile", "of", "parallel")
+OPERATION = ("metric", "bleu_tokenizer", "precision", "compile", "cuda_graphs", "of", "parallel")
 """Choices that are no variants of the model, the vocabulary or the loss; docs/reference/settings lists them."""
 
 

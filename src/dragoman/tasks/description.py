@@ -213,20 +213,16 @@ def _configure_untrained(
         else:
             source = target = DEFAULT_VOCABULARY
             origin = "assumed; to change this, set --vocabulary"
-    if training is not None and hasattr(config, "packs"):
-        obstacle = packing_obstacle(config, training)
-        how = (
-            "packed on a GPU or in bfloat16 (data.batch.packed=auto)"
-            if obstacle is None
-            else f"padded, because {obstacle}"
-        )
-        notes.append(f"batches: {how}")
     if text.vectors is not None:
         source = text.vectors.width
         notes.append(f"source: vectors of {source:,} numbers; target vocabulary: {target:,} entries ({origin})")
     else:
         shared = one_sided or (text.shared and len(sizes) < 2)
         notes.append(_vocabulary_note(source, target, shared, f" ({origin})"))
+    if training is not None and hasattr(config, "packs"):
+        obstacle = packing_obstacle(config, training)
+        packed = "packed on a GPU or in bfloat16 (data.batch.packed=auto)"
+        notes.append(f"batches: {packed if obstacle is None else f'padded, because {obstacle}'}")
     return _Subject(config, VocabularySizes(source, target, text.vectors is not None), notes, training)
 
 

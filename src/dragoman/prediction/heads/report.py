@@ -20,7 +20,10 @@ from dragoman.prediction.heads.regression import label_value
 
 
 def choose_threshold(examples: Sequence[Question], predictions: Sequence[AnswerPrediction]) -> float | None:
-    """Return the score of having no answer above which giving none yields the best F1; None if all are answered."""
+    """Return the score of having no answer above which giving none yields the best F1; None if all are answered.
+
+    The threshold lies halfway to the next higher score, because the scores of other batches are rounded differently.
+    """
     scores = [each.no_answer for each in predictions]
     if all(example.answers for example in examples) or any(score is None for score in scores):
         return None
@@ -28,7 +31,8 @@ def choose_threshold(examples: Sequence[Question], predictions: Sequence[AnswerP
     answers = [[] if each.impossible else [answer.text for answer in each.answers] for each in examples]
     f1 = [answer_f1(text, correct, "2.0") for text, correct in zip(texts, answers, strict=True)]
     known = [score for score in scores if score is not None]
-    return best_threshold(f1, texts, list(map(bool, answers)), known).threshold
+    best = best_threshold(f1, texts, list(map(bool, answers)), known).threshold
+    return (best + min((score for score in known if score > best), default=best)) / 2
 
 
 def compare_with_labels(
