@@ -39,7 +39,10 @@ class Nearness(Scorer):
 
 
 '''
-UNION = "    DotConfig | ScaledDotConfig | GeneralConfig | AdditiveConfig | LeakyReLUConfig,\n"
+UNION = (
+    "ScorerConfig = Annotated[DotConfig | ScaledDotConfig | GeneralConfig | AdditiveConfig | LeakyReLUConfig, SCORERS]"
+)
+LARGER = UNION.replace(", SCORERS", " | NearnessConfig, SCORERS")
 RECIPE = """\
 preset: null
 width: 8
@@ -66,12 +69,12 @@ def test_a_new_scorer_is_one_class_and_one_line(tmp_path: Path) -> None:
     file = package / "nn" / "scorers.py"
     before = file.read_text("utf-8")
     after = before.replace("ScorerConfig = Annotated[", CLASSES + "ScorerConfig = Annotated[", 1)
-    after = after.replace(UNION, UNION.replace(",", " | NearnessConfig,"), 1)
+    after = after.replace(UNION, LARGER, 1)
     file.write_text(after, "utf-8")
     changed = [line for line in difflib.ndiff(before.splitlines(), after.splitlines()) if line[0] in "+-"]
     assert [line for line in changed if line[2:] not in CLASSES.splitlines()] == [
-        "- " + UNION.rstrip("\n"),
-        "+ " + UNION.rstrip(",\n") + " | NearnessConfig,",
+        f"- {UNION}",
+        f"+ {LARGER}",
     ]
     (tmp_path / "transformer.yaml").write_text(RECIPE, "utf-8")
     (tmp_path / "recurrent.yaml").write_text(RECURRENT, "utf-8")

@@ -27,7 +27,7 @@ def model(side: dict[str, Any] = STACK) -> Seq2Seq:
 
 
 def padding_is_read(patch: Patch) -> None:
-    patch.setattr(transformer.Mask, "padding", lambda keep: Mask(torch.ones_like(keep)[:, None, None]))
+    patch.setattr(transformer.Mask, "padding", lambda keep, **packing: Mask(torch.ones_like(keep)[:, None, None]))
 
 
 def positions_stand_still(patch: Patch) -> None:

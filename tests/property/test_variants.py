@@ -36,6 +36,8 @@ IMPOSSIBLE = {("target_positions",): "fraction"}
 REASONS = (
     "need the length of the whole text, which is unknown in a decoder",
     "act inside self-attention, which a",
+    "act inside self-attention, but a decoder with attention of kind",
+    "kv_heads needs projections",
     "change the scores or values of single pairs, which linear attention never makes",
     "relative positions without keys and without values do nothing",
     "nothing of the source reaches it",

@@ -164,7 +164,11 @@ class TransformerEncoder(nn.Module):
         packed: whether a row may contain several documents, each of which starts with BOS. No token attends to another
         document. packing: packs the states, which are then (1, N, d); None: they are padded.
         """
-        padding = Mask.documents(document_starts(tokens), mask) if packed else Mask.padding(mask, packing, packing)
+        padding = (
+            Mask.documents(document_starts(tokens), mask)
+            if packed
+            else Mask.padding(mask, queries=packing, keys=packing)
+        )
         states, real = self.embedding(tokens, mask=mask, packed=packed), mask
         if packing is not None:
             states, real = packing.pack(states), packing.tokens

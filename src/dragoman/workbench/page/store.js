@@ -8,22 +8,25 @@
 //    second one if the view has no sentence. A view that is
 //    not in both lists is not in the navigation.
 //
-//    constructor(root, context)   root: an empty element, of which the view owns everything. context: {store,
-workspace, //                                 announce, refresh}: this store, the answer of GET /workspace, and
-functions that make //                                 a screen reader say a message, and that request the content
-again. Look up no ids: two instances may be on one page. //    static localSettings         a Set of settings that
-change only how the content is drawn. Any other change requests //                                 new content. //
-static figures               the names of the figures to request; undefined for all of them //    static exported
-[name, title] of the figures that can be saved //    static keys                  [keys, meaning] of the view's own
-keys, for the list that `?` opens //    missing(state)               what the user has to enter before there is anything
-to request, or "" //    show(content, state)         draw new content: {facts, figures}, see content.js //
-update(state)                draw the same content again after a change of local settings //    figure(content, state)
-the name of the figure that is explained (caption, slide, limits) //    clear()                      remove the drawn
-content, because the current state has no content //    close()                      release timers and streams // //
-The frame (frame.js) requests the content, shows loading, empty, refused and unreachable states, explains the //
-figure, and exports it. Figures are drawn by a module of `drawings/` for each kind of figure. Texts go into the page //
-as text nodes only (dom.js), and tokens into a <bdi>, because of right-to-left scripts. // 3. A browser test in
-tests/browser/workbench/test_workbench_NAME.py, and a row in docs/how-to/inspecting/workbench.md.
+//    constructor(root, context)   root: an empty element, of which the view owns everything. context: {store, workspace,
+//                                 announce, refresh}: this store, the answer of GET /workspace, and functions that make
+//                                 a screen reader say a message, and that request the content again. Look up no ids: two instances may be on one page.
+//    static localSettings         a Set of settings that change only how the content is drawn. Any other change requests
+//                                 new content.
+//    static figures               the names of the figures to request; undefined for all of them
+//    static exported              [name, title] of the figures that can be saved
+//    static keys                  [keys, meaning] of the view's own keys, for the list that `?` opens
+//    missing(state)               what the user has to enter before there is anything to request, or ""
+//    show(content, state)         draw new content: {facts, figures}, see content.js
+//    update(state)                draw the same content again after a change of local settings
+//    figure(content, state)       the name of the figure that is explained (caption, slide, limits)
+//    clear()                      remove the drawn content, because the current state has no content
+//    close()                      release timers and streams
+//
+//    The frame (frame.js) requests the content, shows loading, empty, refused and unreachable states, explains the
+//    figure, and exports it. Figures are drawn by a module of `drawings/` for each kind of figure. Texts go into the page
+//    as text nodes only (dom.js), and tokens into a <bdi>, because of right-to-left scripts.
+// 3. A browser test in tests/browser/workbench/test_workbench_NAME.py, and a row in docs/how-to/inspecting/workbench.md.
 
 /** Settings that views of a sentence share. They are kept when the view changes. */
 const SHARED = ["model", "source", "target", "to"];
@@ -78,8 +81,7 @@ export class Store {
   open(view) {
     this.others.set(this.state.view, this.state);
     if (this.hasSentence(this.state.view)) {
-      this.sentence = Object.fromEntries(SHARED.filter((name) => name in this.state).map((name) => [name,
-      this.state[name]]));
+      this.sentence = Object.fromEntries(SHARED.filter((name) => name in this.state).map((name) => [name, this.state[name]]));
     }
     const shared = this.hasSentence(view) ? this.sentence : {};
     const own = Object.entries(this.others.get(view) ?? {}).filter(([name]) => !SHARED.includes(name));
