@@ -12,10 +12,12 @@ from training_runs import SETTINGS, write_corpus
 from dragoman.base.packing import MULTIPLE, Packing
 from dragoman.base.settings.load import load_settings
 from dragoman.cli.main import main
-from dragoman.data.batches.batch import collate_text
+from dragoman.data.batches.batch import collate, collate_text
 from dragoman.models.language_model import LanguageModelConfig
+from dragoman.models.seq2seq import ModelConfig
 from dragoman.nn.dropout import scale_dropout
 from dragoman.tasks.translation.config import TranslationRun
+from dragoman.tasks.translation.objectives.scheduled_sampling import ConstantRatioConfig, ScheduledSampling
 from dragoman.training.objectives.cross_entropy import CrossEntropy
 
 LENGTHS = st.lists(st.integers(0, 7), min_size=1, max_size=20).filter(any)
@@ -65,6 +67,20 @@ def test_a_language_model_has_the_same_loss_with_packed_states(attention: str) -
         results.append((loss.total.detach(), [each.grad.clone() for each in model.parameters()]))
     torch.testing.assert_close(results[1], results[0], rtol=1e-9, atol=1e-10)
     torch.testing.assert_close(results[2], results[0], rtol=1e-9, atol=1e-10)
+
+
+def test_scheduled_sampling_has_padded_states_for_packed_batches() -> None:
+    torch.manual_seed(3)
+    stack = {"layers": 1, "heads": 2, "feedforward": 16}
+    model = ModelConfig.model_validate({"preset": None, "width": 8, "encoder": stack, "decoder": stack}).build(30, 30)
+    padded = collate([[7, 8, 9], [5]], [[4], [5, 6, 7, 8]], range(2))
+    objective = CrossEntropy(predict=ScheduledSampling(ConstantRatioConfig(value=0.3)))
+    totals = []
+    for batch in (padded, padded.with_packing()):
+        torch.manual_seed(1)
+        with scale_dropout(0.0):
+            totals.append(objective(model.train(), batch).total)
+    torch.testing.assert_close(totals[1], totals[0])
 
 
 @pytest.mark.parametrize(
