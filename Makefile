@@ -11,11 +11,12 @@ PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist workstea
 # Some images set this variable; every process started by the tests would then compile all modules that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-all test-levels docs reference lint types format wheel clean
+.PHONY: help demo test test-docs test-all test-levels docs reference lint types format wheel clean
 
 help:
 	@echo "make demo      train on the built-in corpus and show the results"
 	@echo "make test      the tests that every change must pass; takes minutes"
+	@echo "make test-docs  the commands and examples of the documentation"
 	@echo "make test-all  all tests, including the slow ones"
 	@echo "make test-levels  the numerical tests at each level of instructions that the processor has"
 	@echo "make docs      build the documentation into build/docs; open build/docs/index.html"
@@ -30,7 +31,10 @@ demo: $(VENV)/.core
 	$(BIN)/dragoman demo
 
 test: $(VENV)/.dev
-	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
+	$(PYTEST) -m "not slow and not commands" $(PYTEST_ARGS)
+
+test-docs: $(VENV)/.dev
+	$(PYTEST) -m "commands and not slow" $(PYTEST_ARGS) tests/documentation
 
 test-all: $(VENV)/.dev
 	$(PYTEST) $(PYTEST_ARGS)

@@ -158,6 +158,7 @@ def test_names_of_inputs() -> None:
     assert inputs("text <!-- with: corpus -->") == []
 
 
+@pytest.mark.commands
 @pytest.mark.parametrize("name", INPUTS)
 def test_every_input_can_be_made(
     name: str, address: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory

@@ -20,6 +20,7 @@ def test_the_code_blocks_follow_the_convention(name: str) -> None:
     assert form_faults((DOCS / name).read_text(encoding="utf-8"), {*INPUTS, DATA}) == []
 
 
+@pytest.mark.commands
 @pytest.mark.parametrize("name", PAGES)
 def test_the_commands_run(name: str, address: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     page = (DOCS / name).read_text(encoding="utf-8")

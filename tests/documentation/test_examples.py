@@ -44,6 +44,7 @@ def files(address: str, tmp_path: Any, tmp_path_factory: pytest.TempPathFactory)
     return folder
 
 
+@pytest.mark.commands
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in NAMES]
 )
