@@ -49,6 +49,15 @@ def _press(key: signal.Signals) -> Callable[..., object]:
     return lambda *arguments: os.kill(os.getpid(), key)
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Handle SIGINT, which a shell ignores in commands that it starts in the background."""
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, former)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_every_exit_code_is_returned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = {0: main(["--version"]), 1: main(["score", str(tmp_path), "--target", "x"]), 2: main(["train", "no=1"])}
     monkeypatch.setattr("dragoman.tasks.train.settings", _press(signal.SIGINT))
