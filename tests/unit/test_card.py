@@ -19,6 +19,11 @@ ENCODER = {"kind": "transformer", "layers": 2, "attention": ATTENTION, "limit": 
 PAIRS = {"source": "/data/jo/my data/train.en.gz", "target": "/data/jo/my data/train.de.gz"}
 
 
+def metadata(card: str) -> Any:
+    """The metadata as the Hub reads it. Its class declares no fields."""
+    return ModelCard(card).data
+
+
 def describe(meta: Meta, model: dict[str, Any] | None = None, **sections: Any) -> str:
     parameters = {"encoder.layers.0.w": 8, "encoder.layers.1.w": 8, "encoder.norm": 4, "decoder.w": 12325}
     return model_card(meta, {"model": model or {}, **sections}, parameters)
@@ -53,7 +58,7 @@ def test_the_hub_reads_languages_licence_metrics_and_values() -> None:
     meta = Meta(
         step=5, source_language="pt-BR", target_languages=("de", "zh-Hans"), licence="Apache-2.0", scores=scores
     )
-    data = ModelCard(describe(meta, out="/data/jo/runs/ende")).data
+    data = metadata(describe(meta, out="/data/jo/runs/ende"))
     assert data.language == ["pt", "de", "zh"] and data.language_bcp47 == ["pt-BR", "zh-Hans"]
     assert (data.license, data.library_name, data.pipeline_tag) == ("apache-2.0", "dragoman", "translation")
     assert data.metrics == ["bleu", "chrf"] and data.model_name == "ende"
@@ -74,7 +79,7 @@ def test_card_invents_nothing() -> None:
     assert "None recorded." in card
     assert "Not recorded." in card
     assert card.count(UNKNOWN) == 4
-    data = ModelCard(card).data
+    data = metadata(card)
     assert (data.language, data.license, data.datasets, data.metrics, data.eval_results) == (None,) * 5
     assert "add `license` to the metadata above" in card
 
@@ -84,7 +89,7 @@ def test_card_invents_nothing() -> None:
     [("CC BY 4.0", ("cc-by-4.0", None)), ("MIT", ("mit", None)), ("ask us!", ("other", "ask-us"))],
 )
 def test_only_licences_that_the_hub_knows_are_stated_by_identifier(licence: str, expected: tuple[str, str]) -> None:
-    data = ModelCard(describe(Meta(step=1, licence=licence))).data
+    data = metadata(describe(Meta(step=1, licence=licence)))
     assert (data.license, data.license_name) == expected
 
 
@@ -102,12 +107,12 @@ def test_only_licences_that_the_hub_knows_are_stated_by_identifier(licence: str,
 )
 def test_unstated_languages_are_those_in_the_names_of_the_files(corpus: Any, languages: list[str] | None) -> None:
     card = describe(Meta(step=1), data={"train": corpus})
-    assert ModelCard(card).data.language == languages
+    assert metadata(card).language == languages
     if languages:
         row = f"| Languages | {' → '.join(languages)} (guessed from the names of the data files) |"
         assert row in card
         stated = Meta(step=1, source_language="da", target_language="no")
-        assert ModelCard(describe(stated, data={"train": corpus})).data.language == ["da", "no"]
+        assert metadata(describe(stated, data={"train": corpus})).language == ["da", "no"]
 
 
 def test_languages_that_no_name_contains_are_detected(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,9 +123,9 @@ def test_languages_that_no_name_contains_are_detected(monkeypatch: pytest.Monkey
     }
     card = model_card(Meta(step=1), {"model": {}}, {}, sentences)
     assert "| Languages | en → de (guessed from the texts) |" in card
-    assert ModelCard(card).data.language == ["en", "de"]
+    assert metadata(card).language == ["en", "de"]
     short = {side: [texts[0][:20]] for side, texts in sentences.items()}
-    assert ModelCard(model_card(Meta(step=1), {"model": {}}, {}, short)).data.language is None
+    assert metadata(model_card(Meta(step=1), {"model": {}}, {}, short)).language is None
 
 
 @pytest.mark.parametrize(
@@ -140,10 +145,10 @@ def test_languages_that_no_name_contains_are_detected(monkeypatch: pytest.Monkey
     ],
 )
 def test_every_kind_of_model_has_a_card_that_the_hub_reads(config: dict[str, Any], tag: str | None) -> None:
-    card = ModelCard(model_card(Meta(step=1, scores=(BLEU,), data={"train.tsv": "ab"}), config, {"w": 3}))
-    assert card.data.pipeline_tag == tag
-    assert [each.metric_value for each in card.data.eval_results] == [39.123]
-    assert card.data.datasets == ["train.tsv"]
+    card = metadata(model_card(Meta(step=1, scores=(BLEU,), data={"train.tsv": "ab"}), config, {"w": 3}))
+    assert card.pipeline_tag == tag
+    assert [each.metric_value for each in card.eval_results] == [39.123]
+    assert card.datasets == ["train.tsv"]
 
 
 def test_metrics_are_named_as_on_the_hub() -> None:
@@ -188,6 +193,6 @@ def test_a_run_passes_its_validation_texts_to_the_card(tmp_path: Path, monkeypat
     }
     folder = dragoman.train(settings, quiet=True).folder
     text = (folder / "README.md").read_text(encoding="utf-8")
-    card = ModelCard(text)
-    assert card.data.language == ["en", "de"] and str(tmp_path) not in text
-    assert {each.metric_type for each in card.data.eval_results} == {"bleu", "chrf", "perplexity"}
+    card = metadata(text)
+    assert card.language == ["en", "de"] and str(tmp_path) not in text
+    assert {each.metric_type for each in card.eval_results} == {"bleu", "chrf", "perplexity"}
