@@ -86,7 +86,12 @@ def test_card_invents_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("licence", "expected"),
-    [("CC BY 4.0", ("cc-by-4.0", None)), ("MIT", ("mit", None)), ("ask us!", ("other", "ask-us"))],
+    [
+        ("CC BY 4.0", ("cc-by-4.0", None)),
+        ("CC BY-NC 4.0", ("cc-by-nc-4.0", None)),
+        ("MIT", ("mit", None)),
+        ("ask us!", ("other", "ask-us")),
+    ],
 )
 def test_only_licences_that_the_hub_knows_are_stated_by_identifier(licence: str, expected: tuple[str, str]) -> None:
     data = metadata(describe(Meta(step=1, licence=licence)))
