@@ -24,7 +24,7 @@ _METADATA = "repository-files"
 
 
 def _outside(docs: Path, docname: str, target: str) -> str | None:
-    """Return the path in the repository of a file or folder outside docs; None if there is none."""
+    """Return the repository path of the file or folder that a link leads to, or None if that is not outside docs."""
     path = (docs / docname).parent.joinpath(target.partition("#")[0]).resolve()
     root = docs.parent
     if not path.exists() or path.is_relative_to(docs) or not path.is_relative_to(root):

@@ -10,8 +10,8 @@ from dragoman.base.settings.reference import Section, Setting
 class Occurrence:
     """A place where a group can stand. run: name of the kind of run.
 
-    within: the nearest group of a kind around it, as path and kind; empty if there is none.
-    defaults: defaults of the group's settings there.
+    within: path and kind of the nearest enclosing group that has a kind; empty if no enclosing group has one.
+    defaults: defaults of the group's settings at this place.
     """
 
     run: str
