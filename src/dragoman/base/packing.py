@@ -73,11 +73,15 @@ class Packing:
 
     def pack(self, states: Tensor) -> Tensor:
         """Return the states (B, L, w) of all tokens as (1, N, w). Filler repeats the states of some position."""
-        return _Pack.apply(states.flatten(0, 1), self).unsqueeze(0)  # type: ignore[no-any-return,no-untyped-call]
+        packed: Tensor = _Gather.apply(states.flatten(0, 1), self.padded, self.packed, None)  # type: ignore[no-untyped-call]
+        return packed.unsqueeze(0)
 
     def unpack(self, states: Tensor) -> Tensor:
         """Return packed states (1, N, w) as (B, L, w). Padding repeats the states of filler."""
-        return _Unpack.apply(states[0], self).view(*self.shape, -1)  # type: ignore[no-any-return,no-untyped-call]
+        # Without padding, filler repeats a token, whose gradient it must not have.
+        tokens = self.count if self.count == self.packed.numel() else None
+        unpacked: Tensor = _Gather.apply(states[0], self.packed, self.padded, tokens)  # type: ignore[no-untyped-call]
+        return unpacked.view(*self.shape, -1)
 
     def places(self, positions: Tensor) -> Tensor:
         """Return the places (n,) int64 of some positions in the packed states.
@@ -91,31 +95,26 @@ def _round_up(count: int) -> int:
     return -(-count // MULTIPLE) * MULTIPLE
 
 
-class _Pack(torch.autograd.Function):
-    """Gathers in both directions. What layers compute for filler is not used, so filler has no gradient."""
+class _Gather(torch.autograd.Function):
+    """Gathers rows in both directions, because a scatter is several times as slow on a CPU.
+
+    This is correct because the places that are not tokens have no gradient: what layers compute for filler, and what
+    attention computes for padding, is not used.
+    """
 
     @staticmethod
-    def forward(context: Any, states: Tensor, packing: Packing) -> Tensor:
-        context.packing = packing
-        return states.index_select(0, packing.padded)
+    def forward(context: Any, states: Tensor, places: Tensor, backward_places: Tensor, tokens: int | None) -> Tensor:
+        """Return the rows of states (n, w) at `places`.
+
+        backward_places: for each row of the states, the row of the result from which its gradient comes. tokens: number
+        of rows of the states that have a gradient; None: all.
+        """
+        context.places, context.tokens = backward_places, tokens
+        return states.index_select(0, places)
 
     @staticmethod
-    def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        return gradient.index_select(0, context.packing.packed), None
-
-
-class _Unpack(torch.autograd.Function):
-    """Gathers in both directions. What attention computes for padding is not used, so padding has no gradient."""
-
-    @staticmethod
-    def forward(context: Any, states: Tensor, packing: Packing) -> Tensor:
-        context.packing = packing
-        return states.index_select(0, packing.packed)
-
-    @staticmethod
-    def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        packing = context.packing
-        result = gradient.index_select(0, packing.padded)
-        if packing.count == gradient.size(0):  # without padding, the filler repeats the gradient of a token
-            result[packing.count :].zero_()
-        return result, None
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
+        result = gradient.index_select(0, context.places)
+        if context.tokens is not None:
+            result[context.tokens :].zero_()
+        return result, None, None, None

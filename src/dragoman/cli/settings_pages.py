@@ -114,11 +114,9 @@ class SettingsPages:
         ):
             key = _join(group.path, name)
             inner = next((path for path in (key, f"{key}.NAME") if path in self._by_path), None)
-            if inner is None:
+            if inner != key:
                 parts += [f"### `{key}`", *self._setting(group, name, page)]
-            elsewhere += [self._link(inner, page)] if inner == key else []
-            if inner == f"{key}.NAME":
-                parts += [f"### `{key}`", *self._setting(group, name, page)]
+            if inner is not None:
                 elsewhere.append(self._link(inner, page))
         if elsewhere:
             parts.append(f"Groups inside: {', '.join(elsewhere)}.")

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from dragoman.base.errors import ConfigError
@@ -217,12 +216,10 @@ class CorpusJob(Job):
         passes = self.run.train.objective.passes
         return flops_per_target_token(model, self.tokenizers.sizes, self.lengths, self.special, passes=passes)
 
-    def choose_packing(self, device: torch.device) -> None:
-        """See `Job.choose_packing`."""
-        if not self.packs:
-            return super().choose_packing(device)
-        obstacle = packing_obstacle(self.run.model, self.run.train)
-        return self._set_packing(self.run.data.batch, obstacle, device)
+    @property
+    def packing_obstacle(self) -> str | None:
+        """See `Job.packing_obstacle`."""
+        return packing_obstacle(self.run.model, self.run.train) if self.packs else super().packing_obstacle
 
     def plan(self, epoch: int) -> BatchPlan:
         """Plan the batches of an epoch. Each batch contains examples of similar length."""

@@ -229,20 +229,22 @@ class Job(ABC):
         """
         return 0
 
+    @property
+    def packing_obstacle(self) -> str | None:
+        """The reason why batches must be padded; None if they may be packed."""
+        return "this task pads its batches"
+
     def choose_packing(self, device: torch.device) -> None:
         """Replace `data.batch.packed=auto` in the settings of a new run, depending on the device and the precision.
 
-        By default, batches are padded. Raises ConfigError if the settings require packed batches.
+        Raises ConfigError if the settings require packed batches and there is a `packing_obstacle`.
         """
         batch = getattr(getattr(self.run, "data", None), "batch", None)
-        if batch is not None:
-            self._set_packing(batch, "this task pads its batches", device)
-
-    def _set_packing(self, batch: Any, obstacle: str | None, device: torch.device) -> None:
-        """Set `packed` of the settings `batch`. obstacle: the reason why batches must be padded, or None."""
-        if batch.packed is True and obstacle is not None:
+        if batch is None:
+            return
+        obstacle, packed = self.packing_obstacle, batch.packed
+        if packed is True and obstacle is not None:
             raise ConfigError(f"data.batch.packed=true is not possible: {obstacle}. Remove the setting")
-        packed = batch.packed
         if packed == "auto":
             packed = obstacle is None and (device.type == "cuda" or self.run.train.precision == "bfloat16")
         data = self.run.data.model_copy(update={"batch": batch.model_copy(update={"packed": packed})})

@@ -204,14 +204,16 @@ def _packed_starts(sides: NDArray[np.int64], config: BatchConfig) -> NDArray[np.
     """Return the index of the first row of each packed batch.
 
     Each side of a batch has fewer tokens than the budget, because packed states contain filler, and with padding at
-    most `_PADDED_SHARE` budgets. sides: (N, sides), the length of each row, in order.
+    most `_PADDED_SHARE` budgets. sides: (N, sides), the length of each row, sorted by the last side.
     """
     assert config.tokens is not None
     starts = []
     start = 0
     while start < len(sides):
         starts.append(start)
-        rows = sides[start : start + min(config.sentences or config.tokens, config.tokens)]
+        # an upper bound for the number of rows, because the last side of all following rows is at least as long
+        most = max(1, min(config.sentences or len(sides), config.tokens // max(1, int(sides[start, -1]))))
+        rows = sides[start : start + most]
         counts = np.arange(1, len(rows) + 1)[:, None]
         padded = np.maximum.accumulate(rows, axis=0) * counts
         fits = (np.cumsum(rows, axis=0) < config.tokens) & (padded <= _PADDED_SHARE * config.tokens)
