@@ -1,4 +1,4 @@
-"""The table "Where to add something" of docs/architecture.md names files and folders that exist."""
+"""The lists of "Where to add something" in docs/architecture.md name files and folders that exist."""
 
 import re
 from pathlib import Path
@@ -7,8 +7,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-TABLE = PAGE.partition("## Where to add something")[2].partition("\n## ")[0]
-ROWS = [line.split("|")[1:-1] for line in TABLE.splitlines() if line.startswith("| ") and "---" not in line][1:]
+SECTION = PAGE.partition("## Where to add something")[2].partition("\n## ")[0]
+ITEMS = re.findall(r"^- \*\*(.+?)\*\*(.*(?:\n  .*)*)", SECTION, flags=re.MULTILINE)
+"""What can be added, and where."""
 PATH = re.compile(r"`((?:[\w.]+/)+[\w.]*|dragoman/__init__\.py)`")
 QUESTIONS = (  # design questions that the tree must answer
     *("a scorer", "a position scheme", "a cache layout", "an n-gram model", "a language model"),
@@ -18,9 +19,13 @@ QUESTIONS = (  # design questions that the tree must answer
 )
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0].strip())
-def test_the_named_files_exist(row: list[str]) -> None:
-    named = PATH.findall("|".join(row[1:]))
+def test_every_item_is_read() -> None:
+    assert len(ITEMS) == len(re.findall("^- ", SECTION, flags=re.MULTILINE)) > 35
+
+
+@pytest.mark.parametrize("item", ITEMS, ids=lambda item: item[0])
+def test_the_named_files_exist(item: tuple[str, str]) -> None:
+    named = PATH.findall(item[1])
     assert named
     for path in named:
         at = [ROOT / path, ROOT / "src" / path, ROOT / "src" / "dragoman" / path]
@@ -29,4 +34,4 @@ def test_the_named_files_exist(row: list[str]) -> None:
 
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_each_question_has_one_answer(question: str) -> None:
-    assert sum(row[0].strip().startswith(question) for row in ROWS) == 1
+    assert sum(name.startswith(question) for name, _ in ITEMS) == 1
