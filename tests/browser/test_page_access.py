@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser_tabs import Tabs, expect
+from browser_tabs import Tabs, expect, wait_until_still
 from page_server import page_served
 
 from dragoman.serving.access.keys import Keys
@@ -53,6 +53,7 @@ def test_text_has_enough_contrast(tabs: Tabs, scheme: Any) -> None:
     faint: list[Any] = []
 
     def look() -> None:
+        wait_until_still(tab)
         found = tab.evaluate(COLOURS)
         assert len(found) > 5
         faint.extend(each for each in found if contrast(each[1], each[2]) < 4.5)

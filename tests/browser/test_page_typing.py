@@ -4,7 +4,7 @@ import re
 import time
 from typing import Any
 
-from browser_tabs import Tabs, expect
+from browser_tabs import Tabs, expect, stop_clock
 from page_server import SLOW, PageServer, page_served
 
 
@@ -15,10 +15,17 @@ def write(tab: Any, text: str) -> None:
 def test_typed_text_is_translated_after_a_pause(tab: Any) -> None:
     asked: list[str] = []
     tab.on("request", lambda request: asked.append(request.url))
-    tab.get_by_label("Text to translate").press_sequentially("a dog runs. It barks", delay=15)
+    stop_clock(tab)
+    for character in "a dog runs. It barks":
+        tab.get_by_label("Text to translate").press_sequentially(character)
+        tab.clock.run_for(250)
+    assert not asked
+    tab.clock.run_for(50)
     expect(tab.locator("#translation")).to_have_text("RUNS. DOG A BARKS IT")
     expect(tab.locator("#state")).to_have_attribute("data-state", "done")
-    assert len([each for each in asked if each.endswith("/v1/translate")]) == 1
+    assert len(asked) == 1 and asked[0].endswith("/v1/translate")
+    expect(tab.locator("#announced")).to_have_text("")
+    tab.clock.run_for(900)
     expect(tab.locator("#announced")).to_have_text("RUNS. DOG A BARKS IT")
     write(tab, "")
     expect(tab.locator("#translation")).to_have_text("")

@@ -117,6 +117,7 @@ def test_models_are_chosen_and_swapped(tabs: WorkbenchTabs) -> None:
     assert outputs(tab) == before[::-1]
     tab.go_back()
     wait_until_drawn(tab)
+    expect(tab.locator(".output-name bdi").first).to_have_text("one")
     assert outputs(tab) == before
     tab.get_by_role("group", name="Second model").get_by_label("Second model").select_option("one")
     expect(tab.locator(".change")).to_contain_text("Both sides are the same model.")
@@ -193,7 +194,8 @@ def test_a_file_is_stepped_through_by_the_largest_difference(
             tab.get_by_role("button", name="Next").click()
     address = tab.evaluate("location.hash")
     other = tabs.open(address.removeprefix("#"))
-    wait_until_drawn(other)
+    for each in (tab, other):
+        wait_until_drawn(each)
     for shown_part in (".outputs", ".ranking", ".compared-tables", ".compared-words"):
         assert other.locator(shown_part).inner_text() == tab.locator(shown_part).inner_text()
     tab.get_by_role("button", name="Close the file").click()

@@ -171,6 +171,18 @@ def test_a_failing_computation_can_be_repeated(tabs: WorkbenchTabs) -> None:
     wait_until_drawn(tab)
 
 
+def test_a_message_appears_at_once(tabs: WorkbenchTabs) -> None:
+    """Only the progress of a request fades in, and not what replaces it."""
+    tab = tabs.open("view=training")
+    wait_until_drawn(tab)
+    browser = tab.context.new_cdp_session(tab)
+    browser.send("Animation.enable")
+    browser.send("Animation.setPlaybackRate", {"playbackRate": 0.001})
+    tab.get_by_role("link", name="Attention").click()
+    expect(tab.locator("main > .state")).to_contain_text("Enter a sentence")
+    expect(tab.locator("main .state-text")).to_have_css("opacity", "1")
+
+
 def test_figures_are_saved(tabs: WorkbenchTabs, tmp_path: Path) -> None:
     tab = tabs.open(f"view=attention&{SENTENCE}&layer=1&head=2")
     wait_until_drawn(tab)

@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+from browser_tabs import stop_clock
 from workbench_server import WorkbenchServer
 from workbench_tabs import WorkbenchTabs, expect, wait_until_drawn
 
@@ -15,38 +16,52 @@ def best(server: WorkbenchServer, source: str, count: int = 5) -> list[Any]:
     return translator.translate_nbest([source], translator.request(beam=5, nbest=count))[0]
 
 
-def test_typing_causes_few_requests_and_shows_only_the_last(tabs: WorkbenchTabs, server: WorkbenchServer) -> None:
+def test_typing_causes_one_request(tabs: WorkbenchTabs, server: WorkbenchServer) -> None:
     tab = tabs.open("view=translate")
     states: list[str] = []
     tab.on("request", lambda request: "content" in request.url and states.append(request.post_data))
     field = tab.get_by_label("Sentence to translate")
-    field.press_sequentially("two dogs sleep in the park and a man see", delay=50)
-    wait_until_drawn(tab)
-    expect(tab.locator(".translation")).to_have_text(best(server, field.input_value())[0].text)
-    assert 1 <= len(states) <= 2
-    assert "man+see" in states[-1]
+    stop_clock(tab)
+    for character in "two dogs sleep":
+        field.press_sequentially(character)
+        tab.clock.run_for(250)
+    assert not states
+    tab.clock.run_for(50)
+    expect(tab.locator(".translation")).to_have_text(best(server, "two dogs sleep")[0].text)
+    assert len(states) == 1 and "two+dogs+sleep" in states[0]
 
 
-def test_a_stale_translation_is_never_shown(tabs: WorkbenchTabs) -> None:
+def test_a_stale_translation_is_never_shown(tabs: WorkbenchTabs, server: WorkbenchServer) -> None:
     """The answers arrive in the wrong order, and only the last request's is shown."""
+    texts = ["a dog runs", "two dogs sleep", "the man sees a dog", "a man runs in the park"]
+    translations = [best(server, text)[0].text for text in texts]
+    assert len({*translations}) == len(texts)
     tab = tabs.open("view=translate")
     tab.locator(".translation").wait_for(state="attached")
-    shown: list[str] = []
-    tab.expose_function("note", lambda text: shown.append(text))
     tab.evaluate(
-        "() => new MutationObserver(() => note(document.querySelector('.translation').textContent))"
-        ".observe(document.querySelector('.translation'), {childList: true, subtree: true, characterData: true})"
+        """() => {
+          const translation = document.querySelector(".translation");
+          window.shown = [];
+          const note = () => window.shown.push(translation.textContent);
+          new MutationObserver(note).observe(translation, { childList: true });
+        }"""
     )
-    field = tab.get_by_label("Sentence to translate")
-    tab.route("**/content*", lambda route: (tab.wait_for_timeout(30), route.continue_()))
-    texts = [f"a dog {number}" for number in range(12)]
+    routes: list[Any] = []
+
+    def answer(route: Any) -> None:
+        routes.append(route)
+        if len(routes) == len(texts):
+            for each in reversed(routes):
+                each.continue_()
+
+    tab.route("**/content*", answer)
     for text in texts:
-        field.fill(text)
-        tab.wait_for_timeout(60)
+        with tab.expect_request("**/content*"):
+            tab.get_by_label("Sentence to translate").fill(text)
     wait_until_drawn(tab)
-    tab.unroute("**/content*")
-    final = tab.locator(".translation").inner_text()
-    assert {text for text in shown if text} == {final}
+    tab.wait_for_load_state("networkidle")
+    expect(tab.locator(".translation")).to_have_text(translations[-1])
+    assert {text for text in tab.evaluate("window.shown") if text} == {translations[-1]}
 
 
 def test_the_translations_are_those_of_the_model(tabs: WorkbenchTabs, server: WorkbenchServer) -> None:

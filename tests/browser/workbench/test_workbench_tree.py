@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 import pytest
+from browser_tabs import stop_clock
 from workbench_server import WorkbenchServer, workbench_served
 from workbench_tabs import WorkbenchTabs, expect, violations, wait_until_drawn
 
@@ -60,7 +61,7 @@ def test_the_search_is_replayed(tabs: WorkbenchTabs, server: WorkbenchServer) ->
     tab.get_by_role("slider").fill("2")
     expect(visible).to_have_count(sum(step <= 2 for step in steps))
     assert "step=2" in tab.evaluate("location.hash")
-    tab.clock.install()
+    stop_clock(tab)
     tab.get_by_role("button", name="Play").click()
     tab.clock.run_for(750)
     expect(tab.get_by_role("slider")).to_have_value("3")
