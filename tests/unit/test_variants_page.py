@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,33 @@ from dragoman.tasks.kinds import TASKS
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.training.task import RunConfig
 
-PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "variants.md").read_text(encoding="utf-8")
-SNIPPET = re.compile(
-    r"`((?:(?:task|data|text|model|train|search|smoothing|mixing|tasks|auxiliary_tasks)[.\w]*=[^`]*)+)`"
-)
+START = re.compile(r"`([^`\n]*)…`")
+"""Code that starts the settings of the following list: complete settings, and the start of the others."""
+SECTIONS = "task data text model train search smoothing mixing tasks auxiliary_tasks".split()
+
+
+def spelled_out(page: str) -> str:
+    """Return the page with complete settings in its lists, without the code that starts them."""
+    lines, start = [], ""
+    for line in page.split("\n"):
+        start = "" if line.startswith("#") else ([start, *START.findall(line)])[-1]
+        codes = re.match(r"- (?:`[^`]*`(?: \(default\))?(?:, )?)+", line)
+        if codes and start:
+            line = re.sub("`(.*?)`", partial(_continued, start), codes[0]) + line[codes.end() :]
+        lines.append(START.sub("", line))
+    return "\n".join(lines)
+
+
+def _continued(start: str, code: re.Match[str]) -> str:
+    """Return the settings of a list item with their start, unless they start with a section."""
+    complete, _, first = start.rpartition(" ")
+    found = re.split(r" (?=[a-z_.]+=)", code[1])
+    found = [each if each.partition(".")[0] in SECTIONS else first + each for each in found]
+    return f"`{' '.join([*complete.split(), *found])}`"
+
+
+PAGE = spelled_out((Path(__file__).parents[2] / "docs" / "reference" / "variants.md").read_text(encoding="utf-8"))
+SNIPPET = re.compile(rf"`((?:(?:{'|'.join(SECTIONS)})[.\w]*=[^`]*)+)`")
 """One or several settings as on the command line of `dragoman train`."""
 # Levels whose default means "chosen from other settings" or "none", and groups that every recipe has.
 UNNAMED = {("data", "set"), ("cleaning", "set")}

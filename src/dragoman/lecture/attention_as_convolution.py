@@ -1,6 +1,6 @@
 """Construct multi-head attention that computes a given convolution (Cordonnier et al. 2020, theorem 1).
 
-The construction is not part of any model. It demonstrates the expressiveness of attention (docs/reference/variants.md).
+The construction is not part of any model. It demonstrates the expressiveness of attention (docs/lecture/heads.md).
 """
 
 from collections.abc import Sequence
