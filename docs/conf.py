@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 DOCS = Path(__file__).parent
-sys.path.insert(0, str(DOCS / "site"))  # the extensions repository_files and moved_pages
+sys.path.insert(0, str(DOCS / "site"))  # own extensions, the last ones below
 
 project = "dragoman"
 author = "the dragoman authors"
@@ -18,6 +18,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx_copybutton",
     "sphinx_reredirects",
+    "index_lists",
     "repository_files",
     "prose_docstrings",
 ]

@@ -13,13 +13,10 @@ from made_once import made_once
 pytest.importorskip("furo", reason="Sphinx is not installed: make docs installs it")
 
 INDEX = """# Title
-[changes](../CHANGELOG.md), [all](../recipes)
-
-```{toctree}
-:hidden:
-
-how/page
-```
+- [changes](../CHANGELOG.md), [all](../recipes)
+- a [page](how/page.md), which is long,
+  and [second](how/second.md)
+- [again](how/page.md)
 """
 PAGE = """# Page
 ## A heading
@@ -29,12 +26,14 @@ dragoman 1
 ```
 [a](../../recipes/a.yaml) and [back](#a-heading), [^=]*, --option
 """
+OTHER = "# Other page\n[back](../index.md)\n"
 FILES = {
     "CHANGELOG.md": "# Changes\n## First *one*\n[page](docs/how/page.md#a-heading), [recipe](recipes/a.yaml)\n",
     "recipes/a.yaml": "train: {seed: 1} # <b>\n",
     "docs/moved.txt": "old.md how/page.md#a-heading\nhow/older.md how/page.md\n",
     "docs/index.md": INDEX,
     "docs/how/page.md": PAGE,
+    "docs/how/second.md": OTHER,
 }
 
 
@@ -75,6 +74,11 @@ def test_links_to_files_outside_docs_lead_to_pages_that_show_them(site: Path) ->
     assert 'href="recipes/a.yaml.html"' in changes
     assert "&lt;b&gt;" in (site / "files" / "recipes" / "a.yaml.html").read_text()
     assert "a.yaml" in (site / "files" / "recipes.html").read_text()
+
+
+def test_the_navigation_has_the_pages_of_the_list_in_its_order(site: Path) -> None:
+    entries = re.findall(r'<li class="toctree-l1"><a [^>]*href="([^"]*)"', (site / "index.html").read_text())
+    assert entries == ["how/page.html", "how/second.html"]
 
 
 @pytest.mark.parametrize(("old", "new"), [("old", "how/page.html#a-heading"), ("how/older", "../how/page.html")])
