@@ -17,10 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 RECIPES = sorted((ROOT / "recipes").glob("*.yaml"))
 PAGES_WITH_RECIPES = [
-    *(
-        ROOT / "docs" / "how-to" / "models" / f"{name}.md"
-        for name in ("language-models", "several-tasks", "parsing", "summarization")
-    ),
+    *(ROOT / "docs" / "how-to" / "models" / f"{name}.md" for name in ("several-tasks", "parsing", "summarization")),
     ROOT / "docs" / "reference" / "labels.md",
 ]
 # Users and their scripts rely on these. Adding is free; removing or renaming breaks them.
