@@ -104,7 +104,7 @@ class Auxiliary:
     def penalty(self, tokens: int) -> tuple[Tensor | float, dict[str, float]]:
         """Return the penalty term for the summed loss of `tokens` target tokens, and the mean of each penalty by name.
 
-        The term is differentiable.
+        The term is differentiable. The mean is over the parts, or, for additive penalties, over all that they count.
         """
         total: Tensor | float = 0.0
         means = {}
@@ -112,7 +112,11 @@ class Auxiliary:
             values = [part.total / max(float(part.count), 1.0) for part in parts]
             for part, value in zip(parts, values, strict=True):
                 total = total + part.weight * (part.total if part.additive else value * tokens)
-            means[name] = float(torch.stack([value.detach() for value in values]).mean())
+            if all(part.additive for part in parts):
+                total_count = sum(float(part.count) for part in parts)
+                means[name] = sum(float(part.total) for part in parts) / max(total_count, 1.0)
+            else:
+                means[name] = float(torch.stack([value.detach() for value in values]).mean())
         return total, means
 
 

@@ -217,7 +217,8 @@ class RecurrentDecoder(nn.Module):
         constant = None if state.memory is None else state.memory["constant"]
         if constant is not None and len(constant) != rows:
             constant = constant.repeat_interleave(state.beam_size, 0)
-        embedded = self.embedding(tokens, state.position, left_padding=state.left_padding).transpose(0, 1)
+        mask = tokens != PAD if self.training else None
+        embedded = self.embedding(tokens, state.position, mask, left_padding=state.left_padding).transpose(0, 1)
         past = state.cache
         if past is None:
             states = self._zeros(rows)
