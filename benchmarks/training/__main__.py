@@ -13,7 +13,7 @@ gradients clipped at norm 1, batches of at most 4096 padded target tokens (the l
 ids come from one joint vocabulary: dragoman reads text, and is rejected if its ids differ; the others read ids.
 
 dragoman    `dragoman train`, with padded batches, with packed batches (data.batch.packed) and, on a GPU, with packed
-            batches and CUDA graphs (train.cuda_graphs), which is the default there
+            batches and CUDA graphs (train.cuda_graphs), which is the default there, also with compiled layers
 plain       a loop around torch.nn.Transformer's layers; sentences sorted by length
 marian      the same loop around transformers' MarianMTModel
 trainer     MarianMTModel under transformers' Seq2SeqTrainer, grouped by length
@@ -62,6 +62,7 @@ def contenders(cuda: bool) -> list[Contender]:
             Contender("dragoman bf16", "dragoman", True),
             Contender("dragoman bf16 without graphs", "dragoman", True, options={"cuda_graphs": False}),
             Contender("dragoman bf16 padded", "dragoman", True, options={"packed": False}),
+            Contender("dragoman bf16 compiled", "dragoman", True, options={"compile": True}),
             Contender("plain bf16", "plain", True),
             Contender("marian bf16", "plain", True, options={"marian": True}),
             Contender("trainer bf16", "huggingface", True),

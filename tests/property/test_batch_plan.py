@@ -58,6 +58,29 @@ def test_packed_batches_contain_every_row_once_and_keep_within_the_budget_of_tok
 
 
 @settings(max_examples=100, deadline=None)
+@given(lengths=LENGTHS, tokens=st.integers(1, 400), sentences=st.none() | st.integers(1, 20), seed=st.integers(0, 9))
+def test_planned_batches_have_few_numbers_of_rows(
+    lengths: NDArray[np.int32], tokens: int, sentences: int | None, seed: int
+) -> None:
+    """The budget holds with lengths that are multiples of 8."""
+    plan = plan_epoch(lengths, BatchConfig(tokens=tokens, sentences=sentences, few_shapes=True), seed, 0)
+    assert sorted(int(row) for batch in plan.batches for row in batch) == list(range(len(lengths)))
+    for batch in plan.batches:
+        rows, widest = len(batch), int(-(-(lengths[batch] + 1).max() // 8) * 8)
+        assert rows == 1 or rows * widest <= tokens
+        assert sentences is None or rows <= sentences
+
+
+def test_most_planned_batches_have_one_of_few_numbers_of_rows() -> None:
+    lengths = np.random.default_rng(0).integers(3, 60, (20_000, 2)).astype(np.int32)
+    few, any_number = (
+        {len(batch) for batch in plan_epoch(lengths, BatchConfig(tokens=4000, few_shapes=chosen), 1, 0).batches}
+        for chosen in (True, False)
+    )
+    assert len(few) < 0.3 * len(any_number)
+
+
+@settings(max_examples=100, deadline=None)
 @given(
     lengths=LENGTHS.filter(len),
     tokens=st.integers(1, 400),

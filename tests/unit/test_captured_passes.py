@@ -4,16 +4,23 @@ A recording on the CPU, which repeats a function and overwrites its results, sta
 """
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
+from test_multitask import BESIDE
+from training_runs import SETTINGS, write_corpus
 
-from dragoman.data.batches.batch import Batch, collate, few_shapes
+from dragoman.cli.main import main
+from dragoman.data.batches.batch import Batch, collate
+from dragoman.data.batches.shapes import BatchShapes, few_shapes
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.training.objectives.cross_entropy import CrossEntropy
 from dragoman.training.objectives.objective import TrainingPoint
 from dragoman.training.ranks.ranks import Runtime
+from dragoman.training.run import setup
 from dragoman.training.updates.captured import CapturedPasses
 
 SIZE = 20
@@ -29,7 +36,8 @@ def batch(seed: int, rows: int = 5) -> Batch:
 
     sides = [[sentence() for _ in range(rows)] for _ in range(2)]
     sources, targets = sides
-    return collate(sources, targets, range(rows)).with_few_shapes().with_packing(64 if rows == 5 else 256)
+    shapes = BatchShapes((99, 99), packed=64 if rows == 5 else 256)
+    return shapes.apply(collate(sources, targets, range(rows)))  # type: ignore[no-any-return]
 
 
 def model(**settings: Any) -> Seq2Seq:
@@ -98,11 +106,44 @@ def test_gradients_of_several_batches_are_added() -> None:
 
 
 def test_each_shape_and_dropout_has_its_own_recording() -> None:
+    """The recordings with former dropout rates are given up, so that they need no memory."""
     captured = passes(model())
     assert [captured.run(batch(seed), POINT, 1.0, seed) is not None for seed in range(2)] == [False, True]
     assert [captured.run(batch(seed, 30), POINT, 1.0, seed) is not None for seed in range(2)] == [False, True]
     without = TrainingPoint(dropout=0.0)
     assert [captured.run(batch(seed), without, 1.0, seed) is not None for seed in range(2)] == [False, True]
+
+
+@pytest.mark.parametrize("several", [False, True], ids=["one task", "two tasks"])
+def test_a_run_repeats_most_of_its_passes(several: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Although its dropout rates rise, and if it has several tasks. Its parameters are those of usual passes."""
+    recorded: list[CapturedPasses] = []
+    used: list[bool] = []
+    run = CapturedPasses.run
+
+    def counted(passes: CapturedPasses, *arguments: Any) -> Any:
+        result = run(passes, *arguments)
+        used.append(result is not None)
+        return result
+
+    def stand_in(model: Any, objective: Any, runtime: Runtime) -> CapturedPasses:
+        recorded.append(CapturedPasses(model, objective, runtime, repeated))
+        return recorded[-1]
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(CapturedPasses, "run", counted)
+    monkeypatch.setattr(setup, "captured_passes", stand_in)
+    batches = ["data.batch.few_shapes=true", "data.batch.packed=true"]
+    options = [*write_corpus(tmp_path, 60), *SETTINGS, *batches, "train.dropout_epochs=4", "train.max_steps=40"]
+    if several:
+        options += [*BESIDE, *(f"auxiliary_tasks.tasks.reversed.{each}" for each in batches)]
+    assert main(["train", *options, "--quiet"]) == 0
+    assert recorded[0].active and len(used) == 40 * (1 + several)
+    assert sum(used) > 0.5 * len(used)
+    monkeypatch.setattr(CapturedPasses, "run", lambda *_: None)
+    assert main(["train", *options, "--quiet", "--out", "other"]) == 0
+    states = [load_file(tmp_path / folder / "model.safetensors") for folder in ("run", "other")]
+    torch.testing.assert_close(states[0], states[1], rtol=1e-3, atol=1e-4)
 
 
 def wrong(function: Callable[[], Any]) -> tuple[Any, Callable[[], None]]:
@@ -155,6 +196,6 @@ def test_padded_batches_are_not_recorded() -> None:
 
 
 def test_there_are_few_shapes() -> None:
-    shapes = {few_shapes(torch.ones(rows, length)) for rows in range(1, 1000) for length in range(1, 65)}
+    shapes = {few_shapes(torch.ones(rows, length), 99, True) for rows in range(1, 1000) for length in range(1, 65)}
     assert len(shapes) <= 8 * 60
-    assert all(few_shapes(torch.ones(rows, 5))[0] <= max(8, rows * 1.126 + 1) + 8 for rows in range(1, 3000))
+    assert all(few_shapes(torch.ones(rows, 5), 99, True)[0] <= max(8, rows * 1.126 + 1) + 8 for rows in range(1, 3000))

@@ -1,7 +1,7 @@
 """Compiled layers compute the same as uncompiled ones, in a few graphs for all shapes of batches."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from dragoman.base.errors import ConfigError
 from dragoman.data.batches.batch import Batch, collate
+from dragoman.data.batches.shapes import BatchShapes
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.tasks.translation.config import TranslationLoopConfig as LoopConfig
 from dragoman.tasks.translation.job import check_compilable
@@ -72,6 +73,14 @@ def gradient(model: Seq2Seq, read: Batch, seed: int = 1) -> torch.Tensor:
     return torch.cat([each.flatten() for each in gradients if each is not None])
 
 
+def padded(read: Batch) -> Batch:
+    return read
+
+
+def packed(read: Batch) -> Batch:
+    return BatchShapes((LONG * 9, LONG * 9), 64).apply(read)  # type: ignore[no-any-return]
+
+
 @pytest.mark.parametrize(
     ("changes", "longer"),
     [
@@ -91,21 +100,34 @@ def test_gradients_are_those_of_uncompiled_layers(changes: dict[str, Any], longe
     compile_layers(compiled, CPU, counting)
     for rows, source, target in SHAPES[: 2 if longer else 1]:
         read = batch(rows, source + longer, target + longer)
-        torch.testing.assert_close(gradient(compiled, read), gradient(plain, read), rtol=1e-4, atol=1e-4)
+        expected = gradient(plain, read)
+        for each in (read, packed(read)) if longer else (read,):
+            torch.testing.assert_close(gradient(compiled, each), expected, rtol=1e-4, atol=1e-4)
     assert counting.graphs, "nothing was compiled"
 
 
-@pytest.mark.parametrize("positions", [pytest.param("sinusoidal", marks=pytest.mark.slow), "rotary"])
-def test_one_graph_for_all_encoder_layers_and_one_for_all_decoder_layers(positions: str) -> None:
+@pytest.mark.parametrize(
+    ("positions", "shaped"),
+    [
+        pytest.param("sinusoidal", padded, marks=pytest.mark.slow),
+        ("rotary", padded),
+        pytest.param("sinusoidal", packed, marks=pytest.mark.slow),
+    ],
+    ids=["sinusoidal", "rotary", "packed"],
+)
+def test_one_graph_for_all_encoder_layers_and_one_for_all_decoder_layers(
+    positions: str, shaped: Callable[[Batch], Batch]
+) -> None:
     compiled, counting = model(dropout=0.1, positions={"kind": positions}), Counting()
     compile_layers(compiled, CPU, counting)
+    more = 18 if shaped is packed else 0  # further rows, so that their number is not the model's width
     for rows, source, target in SHAPES:
-        gradient(compiled, batch(rows, source + LONG, target + LONG))
+        gradient(compiled, shaped(batch(rows + more, source + LONG, target + 2 * LONG)))
     # torch treats two sizes that are equal in the first batch as one, and recompiles once
     assert 2 <= counting.graphs <= 4
     before = counting.graphs
     for rows, source, target in SHAPES:
-        gradient(compiled, batch(rows + 9, source + 2 * LONG, target + 3 * LONG))
+        gradient(compiled, shaped(batch(rows + more + 9, source + 2 * LONG, target + 3 * LONG)))
     assert counting.graphs == before
 
 

@@ -89,12 +89,16 @@ def test_a_temperature_sets_weights_by_tokens() -> None:
     assert temperature_weights([100, 400, 25], 2) == pytest.approx([1, 2, 0.5])
 
 
-@pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_a_killed_mixture_is_resumed_bit_for_bit(server: Server, tmp_path: Path, ranks: int) -> None:
+@pytest.mark.parametrize(
+    ("ranks", "precision"), [(1, "bfloat16"), pytest.param(2, "float32", marks=pytest.mark.slow)], ids=["1", "2"]
+)
+def test_a_killed_mixture_is_resumed_bit_for_bit(server: Server, tmp_path: Path, ranks: int, precision: str) -> None:
+    """In bfloat16, the batches of both tasks are packed. This choice is stored with the run."""
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     for folder in (whole, killed):
         folder.mkdir()
         arguments = ["train", *write_corpus(folder, 60), *SETTINGS, *BESIDE, "train.max_steps=24"]
+        arguments.append(f"train.precision={precision}")
     assert [process.wait() for process in server.start_ranks(ranks, whole, *arguments)] == [0] * ranks
     processes = server.start_ranks(ranks, killed, *arguments)
     wait_until_reached(processes[0], 10)
@@ -103,6 +107,10 @@ def test_a_killed_mixture_is_resumed_bit_for_bit(server: Server, tmp_path: Path,
         process.wait()
     resumed = server.start_ranks(ranks, killed, *arguments, "--resume")
     assert [process.wait() for process in resumed] == [0] * ranks
+    stored = load_settings(killed / RUN / "config.yaml", [], TranslationRun)
+    assert stored.auxiliary_tasks is not None
+    for batches in (stored.data.batch, stored.auxiliary_tasks.tasks["reversed"].data.batch):
+        assert batches.packed is (precision == "bfloat16")
     expected: dict[str, Any] = outcome(whole)
     assert differences(expected, outcome(killed)) == []
     judged = [line for line in expected["log"] if "valid_bleu" in line]

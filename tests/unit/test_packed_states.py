@@ -13,9 +13,11 @@ from dragoman.base.packing import MULTIPLE, Packing
 from dragoman.base.settings.load import load_settings
 from dragoman.cli.main import main
 from dragoman.data.batches.batch import collate, collate_text
+from dragoman.data.batches.shapes import BatchShapes
 from dragoman.models.language_model import LanguageModelConfig
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.nn.dropout import scale_dropout
+from dragoman.tasks.kinds import open_job
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.objectives.scheduled_sampling import ConstantRatioConfig, ScheduledSampling
 from dragoman.training.objectives.cross_entropy import CrossEntropy
@@ -59,14 +61,14 @@ def test_a_language_model_has_the_same_loss_with_packed_states(attention: str) -
     model = config.build(30).double()
     padded = collate_text([[1, 7, 8, 9], [4, 5], [1, 2, 3, 4, 5, 6, 7]], range(3))
     results = []
-    for batch in (padded, padded.with_packing(50), padded.with_few_shapes().with_packing()):
+    for batch in (padded, padded.with_packing(50), BatchShapes((9,), 0).apply(padded), BatchShapes((9,)).apply(padded)):
         model.zero_grad()
         with scale_dropout(0.0):
             loss = CrossEntropy()(model, batch)
         loss.total.backward()
         results.append((loss.total.detach(), [each.grad.clone() for each in model.parameters()]))
-    torch.testing.assert_close(results[1], results[0], rtol=1e-9, atol=1e-10)
-    torch.testing.assert_close(results[2], results[0], rtol=1e-9, atol=1e-10)
+    for each in results[1:]:
+        torch.testing.assert_close(each, results[0], rtol=1e-9, atol=1e-10)
 
 
 def test_scheduled_sampling_has_padded_states_for_packed_batches() -> None:
@@ -87,10 +89,9 @@ def test_scheduled_sampling_has_padded_states_for_packed_batches() -> None:
     ("settings", "reason"),
     [
         (["model.decoder.attention.kind=ssru", "model.target_positions.kind=sinusoidal"], "kind soft, window or hard"),
-        (["train.compile=true"], "train.compile"),
         (["train.objective.kind=sequence_reward"], "the loss sequence_reward"),
     ],
-    ids=["attention", "compiled layers", "rewards"],
+    ids=["attention", "rewards"],
 )
 def test_a_run_that_cannot_pack_says_why(
     settings: list[str],
@@ -105,6 +106,47 @@ def test_a_run_that_cannot_pack_says_why(
     error = capsys.readouterr().err
     assert "data.batch.packed=true is not possible" in error and reason in error and "Remove the setting" in error
     assert not (tmp_path / "run" / "config.yaml").exists()
+
+
+def test_no_columns_are_added_beyond_the_longest_example() -> None:
+    """A model with a table of positions has no more of them."""
+    limited = {"kind": "learned", "limit": 6}
+    stack = {"layers": 1, "heads": 2, "feedforward": 16}
+    settings = {"preset": None, "width": 8, "encoder": stack, "decoder": stack, "positions": limited}
+    model = ModelConfig.model_validate(settings).build(30, 30).eval()
+    padded = collate([[7, 8, 9, 5, 6], [5]], [[4], [5, 6, 7, 8, 9]], range(2))
+    totals = [
+        CrossEntropy()(model, BatchShapes((6, 6), packed).apply(padded)).total.detach() for packed in (None, 0, 100)
+    ]
+    for total in totals:
+        torch.testing.assert_close(total, CrossEntropy()(model, padded).total.detach())
+
+
+def test_a_run_with_few_shapes_has_the_batches_of_its_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    corpus = ["data={train: {source: train.a, target: train.b}, valid: {source: valid.a, target: valid.b}}"]
+    write_corpus(tmp_path)
+    shapes = {}
+    for few_shapes in (False, True):
+        options = [*corpus, f"out=run{few_shapes}", *SETTINGS, f"data.batch.few_shapes={few_shapes}"]
+        job = open_job(load_settings(None, options, TranslationRun))
+        try:
+            job.prepare()
+            plan = job.plan(0)
+            batches = list(job.batches(plan, 0, 0, False))
+            longest = (job.lengths.max(0) + 1).tolist()
+        finally:
+            job.close()
+        assert sorted(row for batch in batches for row in batch.rows) == list(range(200))
+        shapes[few_shapes] = [(*batch.source.shape, batch.labels.size(1)) for batch in batches]
+        real = np.array([[float(side.sum()) for side in (b.source_mask, b.target_mask)] for b in batches]).sum(0)
+        sizes = np.array([[rows * source, rows * target] for rows, source, target in shapes[few_shapes]]).sum(0)
+        if not few_shapes:
+            np.testing.assert_allclose(plan.padding_waste, 1 - real / sizes)
+    assert all(rows * max(source, target) <= 200 for rows, source, target in shapes[True])
+    for _, *columns in shapes[True]:
+        assert all(each % 8 == 0 or each == limit for each, limit in zip(columns, longest, strict=True))
+    assert len(set(shapes[True])) < 0.5 * len(set(shapes[False]))
 
 
 @pytest.mark.parametrize(("precision", "packed"), [("float32", False), ("bfloat16", True)])

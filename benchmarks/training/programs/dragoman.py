@@ -36,6 +36,7 @@ def settings(task: Task) -> dict[str, Any]:
             "precision": "bfloat16" if task.bf16 else "float32",
             "threads": task.threads,
             "cuda_graphs": task.options.get("cuda_graphs", True),
+            "compile": task.options.get("compile", False),
             "device": task.device,
             "seed": task.seed,
         },

@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from dragoman.base.packing import Packing
 from dragoman.base.settings.config import kinds, union_members
 from dragoman.models.assembly import check_decodable, initialise_linear_layers, prefix_errors, resolve_scheme
-from dragoman.models.families.family import DecoderContext, DecoderFamily, ProjectedOutput
+from dragoman.models.families.family import DecoderContext, DecoderFamily
 from dragoman.models.families.transformer import TransformerDecoderConfig
 from dragoman.models.families.union import DecoderConfig
-from dragoman.models.interface import LengthLimit, Trial
+from dragoman.models.interface import Decoder, LengthLimit, Output, Trial
 from dragoman.models.settings import ExcludedTokens, PresetSettings
 from dragoman.nn.dropout import DropoutConfig
 from dragoman.nn.embedding import Embedding, Projection, StartSymbol, token_table
@@ -160,14 +160,20 @@ class DecoderOnly(nn.Module):
     def encode_source(self, source: tuple[Tensor, ...]) -> None:
         """Return None: a language model has no source."""
 
-    def forward(self, inputs: Tensor, packing: Packing | None = None) -> ProjectedOutput:
+    def forward(self, inputs: Tensor, packing: Packing | None = None) -> Output:
         """Predict the token that follows each input token. inputs: (B, T) int64.
 
         packing: packs the states, if `LanguageModelConfig.packs`; None: they are padded.
         """
-        state = self.decoder.start(None)
-        if packing is None:
-            output, _ = self.decoder.step(inputs, state)
-        else:
-            output, _ = self.decoder.step(inputs, state, packing=packing)  # type: ignore[call-arg]
-        return output
+        return next_tokens(self.decoder, inputs, packing)
+
+
+def next_tokens(decoder: Decoder, inputs: Tensor, packing: Packing | None = None) -> Output:
+    """Return a decoder's predictions of the token that follows each input token, without a source.
+
+    inputs: (B, T) int64. packing: packs the states, for decoders that can; None: they are padded.
+    """
+    state = decoder.start(None)
+    if packing is None:
+        return decoder.step(inputs, state)[0]
+    return decoder.step(inputs, state, packing=packing)[0]  # type: ignore[call-arg]

@@ -13,6 +13,7 @@ from dragoman.base.errors import ConfigError
 from dragoman.base.log import info
 from dragoman.checkpoint.meta import Meta, Score
 from dragoman.data.batches.plan import BatchPlan, plan_epoch
+from dragoman.data.batches.shapes import BatchShapes
 from dragoman.data.preparation.pipeline import PreparedCorpora
 from dragoman.inspect.describe import count_operations
 from dragoman.metrics.metric import Metric
@@ -85,7 +86,7 @@ def packing_obstacle(model: ModelSettings, train: LoopConfig) -> str | None:
     objective = getattr(train, "objective", None)
     if objective is not None and objective.decodes:
         return f"the loss {objective.kind} translates padded batches"
-    return "layers compiled by train.compile need padded states" if train.compile else None
+    return None
 
 
 class ValidationSets:
@@ -110,8 +111,6 @@ class CorpusJob(Job):
     """
 
     special: ClassVar[int] = 1
-    packs: ClassVar[bool] = False
-    """Whether batches may be packed, if the model supports it."""
     prepared: PreparedCorpora
 
     @property
@@ -219,18 +218,23 @@ class CorpusJob(Job):
     @property
     def packing_obstacle(self) -> str | None:
         """See `Job.packing_obstacle`."""
-        return packing_obstacle(self.run.model, self.run.train) if self.packs else super().packing_obstacle
+        if not self.has_batch_shapes:
+            return super().packing_obstacle
+        return packing_obstacle(self.run.model, self.run.train)
 
     def plan(self, epoch: int) -> BatchPlan:
         """Plan the batches of an epoch. Each batch contains examples of similar length."""
         config, seed = self.run.data.batch, self.run.train.seed
         return plan_epoch(self.lengths, config, seed, epoch, self.prepared.parts, special=self.special)
 
-    def packed_rows(self, pin: bool) -> int | None:
-        """Return `Loader.packed`. On a GPU (`pin`), most batches have the same number of packed rows."""
-        if self.run.data.batch.packed is not True:
-            return None
-        return self.batch_tokens if pin else 0
+    @property
+    def batch_shapes(self) -> BatchShapes:
+        """The shapes of batches according to `data.batch`."""
+        batch = self.run.data.batch
+        if batch.few_shapes is not True:
+            return BatchShapes(packed=0 if batch.packed is True else None)
+        longest = tuple((self.lengths.max(axis=0) + self.special).tolist())
+        return BatchShapes(longest, self.batch_tokens if batch.packed is True else None)
 
     def meta(self, step: int, validation: Validation | None, averaged_steps: tuple[int, ...]) -> Meta:
         """Return the model's metadata, including languages, licence, scores and fingerprints of the corpora."""

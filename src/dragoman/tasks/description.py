@@ -222,7 +222,8 @@ def _configure_untrained(
     if training is not None and hasattr(config, "packs"):
         obstacle = packing_obstacle(config, training)
         packed = "packed on a GPU or in bfloat16 (data.batch.packed=auto)"
-        notes.append(f"batches: {packed if obstacle is None else f'padded, because {obstacle}'}")
+        padded = f"padded, on a GPU to few shapes (data.batch.few_shapes=auto), because {obstacle}"
+        notes.append(f"batches: {packed if obstacle is None else padded}")
     return _Subject(config, VocabularySizes(source, target, text.vectors is not None), notes, training)
 
 

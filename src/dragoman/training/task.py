@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 import torch
@@ -23,7 +23,7 @@ from dragoman.base.settings.load import dump_settings
 from dragoman.checkpoint.folder import write_model_folder
 from dragoman.checkpoint.meta import Meta, Score
 from dragoman.checkpoint.start import Start
-from dragoman.data.batches.plan import BatchPlan
+from dragoman.data.batches.plan import BatchConfig, BatchPlan
 from dragoman.data.held_out.check import Finding
 from dragoman.models.parts import count_parameters
 from dragoman.text.tokenizers import Tokenizers, VocabularySizes
@@ -126,12 +126,14 @@ class Job(ABC):
     run: the settings; `prepare` sets the ones that depend on the data. start: the model of `train.start`, or None.
     notes: results of `initialise` that are stored with the run. tasks: names of the tasks whose batches are mixed in an
     update; a single empty name if there is only one task. unit: name of the units over which the loss is a mean.
+    has_batch_shapes: whether batches have `BatchShapes`: they may be packed, if the model can, and rounded in shape.
     """
 
     run: Any
     notes: Mapping[str, float]
     tasks: tuple[str, ...] = ("",)
     unit: str = "target tokens"
+    has_batch_shapes: ClassVar[bool] = False
     _dumped: tuple[Any, str] = (None, "")
 
     def __init__(self, run: Any, start: Start | None = None) -> None:
@@ -234,21 +236,32 @@ class Job(ABC):
         """The reason why batches must be padded; None if they may be packed."""
         return "this task pads its batches"
 
-    def choose_packing(self, device: torch.device) -> None:
-        """Replace `data.batch.packed=auto` in the settings of a new run, depending on the device and the precision.
+    def choose_batches(self, packed: bool, few_shapes: bool) -> None:
+        """Replace `auto` in `data.batch` of a new run by these choices, where the task and the model support them.
 
-        Raises ConfigError if the settings require packed batches and there is a `packing_obstacle`.
+        Raises ConfigError if the settings require batches that they do not support.
         """
         batch = getattr(getattr(self.run, "data", None), "batch", None)
         if batch is None:
             return
-        obstacle, packed = self.packing_obstacle, batch.packed
-        if packed is True and obstacle is not None:
+        obstacle = self.packing_obstacle
+        if batch.packed is True and obstacle is not None:
             raise ConfigError(f"data.batch.packed=true is not possible: {obstacle}. Remove the setting")
-        if packed == "auto":
-            packed = obstacle is None and (device.type == "cuda" or self.run.train.precision == "bfloat16")
-        data = self.run.data.model_copy(update={"batch": batch.model_copy(update={"packed": packed})})
-        self.run = self.run.model_copy(update={"data": data})
+        if batch.few_shapes is True and not self.has_batch_shapes:
+            raise ConfigError("data.batch.few_shapes=true is not supported by this task: remove the setting")
+        chosen = batch.with_stored_choices(
+            batch.model_copy(
+                update={
+                    "packed": packed and obstacle is None,
+                    "few_shapes": few_shapes and self.has_batch_shapes,
+                }
+            )
+        )
+        self.use_batches(chosen)
+
+    def use_batches(self, batch: BatchConfig) -> None:
+        """Set the section `data.batch` of the run."""
+        self.run = self.run.model_copy(update={"data": self.run.data.model_copy(update={"batch": batch})})
 
     # In the loop:
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from dragoman.base.packing import Packing
 from dragoman.data.batches.rows import PaddedRows
+from dragoman.data.batches.shapes import enlarge, few_shapes
 from dragoman.data.dataset import Sentences
 from dragoman.text.symbols import BOS, EOS, PAD
 
@@ -45,14 +46,18 @@ class TargetBatch(PaddedRows):
         """Return the batch with packings, for models that pack. size: see `Packing.of`."""
         return replace(self, packing=Packing.of(self.target_mask.numpy(), size))
 
-    def with_few_shapes(self) -> Self:
-        """Return the batch with further rows and columns of padding, so that there are few shapes of batches."""
-        shape = few_shapes(self.target_mask)
+    def with_few_shapes(self, longest: Sequence[int], spare_row: bool) -> Self:
+        """Return the batch with further padding, so that there are few shapes of batches.
+
+        longest, spare_row: see `few_shapes`; `longest` has one number for each side. Only models that pack support rows
+        of padding.
+        """
+        shape = few_shapes(self.target_mask, longest[-1], spare_row)
         return replace(
             self,
-            inputs=_enlarge(self.inputs, shape),
-            labels=_enlarge(self.labels, shape),
-            target_mask=_enlarge(self.target_mask, shape, value=False),
+            inputs=enlarge(self.inputs, shape),
+            labels=enlarge(self.labels, shape),
+            target_mask=enlarge(self.target_mask, shape, value=False),
         )
 
     def split(self, count: int) -> list[Self]:
@@ -103,23 +108,6 @@ def _flat_positions(mask: Tensor, count: int) -> Tensor:
     return torch.argsort(~mask.flatten(), stable=True)[:count]
 
 
-def few_shapes(mask: Tensor) -> tuple[int, int]:
-    """Return the shape (B, L) of a batch with mask (B', L'), rounded up so that there are few shapes.
-
-    At least one row is padding. Lengths are multiples of 8, and numbers of rows have three significant bits.
-    """
-    rows, length = len(mask) + 1, mask.size(1)
-    step = max(8, 1 << max(0, rows.bit_length() - 4))
-    return -(-rows // step) * step, -(-length // 8) * 8
-
-
-def _enlarge(tensor: Tensor, shape: tuple[int, int], value: float = PAD) -> Tensor:
-    """Fill (B', L', …) up to (B, L, …) with a value."""
-    rows, length = shape[0] - tensor.size(0), shape[1] - tensor.size(1)
-    inner = [0, 0] * (tensor.dim() - 2)
-    return torch.nn.functional.pad(tensor, (*inner, 0, length, 0, rows), value=value)
-
-
 @dataclass(frozen=True)
 class Batch(TargetBatch):
     """B sentence pairs, padded on the right.
@@ -147,11 +135,11 @@ class Batch(TargetBatch):
         packing = Packing.of(self.source_mask.numpy(), size)
         return replace(super().with_packing(size), source_mask=mask, source_packing=packing)
 
-    def with_few_shapes(self) -> Self:
+    def with_few_shapes(self, longest: Sequence[int], spare_row: bool) -> Self:
         """See `TargetBatch.with_few_shapes`."""
-        shape = few_shapes(self.source_mask)
-        source, mask = _enlarge(self.source, shape), _enlarge(self.source_mask, shape, value=False)
-        return replace(super().with_few_shapes(), source=source, source_mask=mask)
+        shape = few_shapes(self.source_mask, longest[0], spare_row)
+        source, mask = enlarge(self.source, shape), enlarge(self.source_mask, shape, value=False)
+        return replace(super().with_few_shapes(longest, spare_row), source=source, source_mask=mask)
 
     def _part(self, rows: slice) -> Self:
         width = int(self.source_mask[rows].sum(1).max())

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 from dragoman.data.batches.batch import collate
 from dragoman.data.batches.plan import BatchPlan
 from dragoman.data.batches.resampling import Resampler, StoredBatch
+from dragoman.data.batches.shapes import PADDED, BatchShapes
 from dragoman.data.dataset import Dataset, DatasetUnion
 
 PREFETCH = 4
@@ -24,8 +25,7 @@ class Loader(Generic[B]):
 
     resampler: resamples the splits of sentences for this `epoch`; None: use the stored splits. Resampling makes batches
     longer than planned, by about a third at a dropout of 0.1. pin: whether to put batches in page-locked memory, for a
-    GPU. collate: creates a batch from the sides of its rows and the indices of the rows. packed: usual number of
-    packed rows per side (`Packing.of`), for batches that are packed; None: they are padded.
+    GPU. collate: creates a batch from the sides of its rows and the indices of the rows. shapes: applied to each batch.
     """
 
     dataset: Dataset | DatasetUnion
@@ -35,7 +35,7 @@ class Loader(Generic[B]):
     epoch: int = 0
     pin: bool = False
     collate: Callable[..., B] = collate  # type: ignore[assignment]
-    packed: int | None = None
+    shapes: BatchShapes = PADDED
 
     def __len__(self) -> int:
         """Return the number of batches from `start` on."""
@@ -69,9 +69,7 @@ class Loader(Generic[B]):
         try:
             with closing(self._batches()) as batches:
                 for rows, *sides in batches:
-                    batch: Any = self.collate(*sides, rows.tolist())
-                    if self.packed is not None:
-                        batch = (batch.with_few_shapes() if self.pin else batch).with_packing(self.packed)
+                    batch = self.shapes.apply(self.collate(*sides, rows.tolist()))
                     if not put(batch.pin_memory() if self.pin else batch):
                         return
             put(None)

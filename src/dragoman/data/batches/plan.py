@@ -14,6 +14,7 @@ from pydantic import Field
 
 from dragoman.base.settings.config import Config
 from dragoman.data.batches.epoch import EpochRows, Part
+from dragoman.data.batches.shapes import round_down_rows, round_up_columns
 
 _TOKENS = 4096
 _TOKENS_BY_SIZE = {20_000: 512, 100_000: 1024, 300_000: 2048}
@@ -41,6 +42,11 @@ class BatchConfig(Config):
         "side without padding. Supported by Transformers with attention of kind soft, window or hard. auto: packed on "
         "a GPU and in bfloat16, whose kernels are fast for few shapes only; padded in float32 on a CPU.",
     )
+    few_shapes: bool | Literal["auto"] = Field(
+        "auto",
+        description="Pad batches to lengths that are multiples of 8, at most that of the longest example, and round "
+        "their numbers of sentences, so that they have few different shapes. auto: on a GPU.",
+    )
 
     def with_size(self, pairs: int | None = None) -> "BatchConfig":
         """Return the settings with a token budget for a corpus of `pairs` sentence pairs, unless a budget is set.
@@ -56,7 +62,8 @@ class BatchConfig(Config):
         """Return the settings with the choices of a stored run, unless they are set."""
         tokens = stored.tokens if self.tokens is None else self.tokens
         packed = stored.packed if self.packed == "auto" else self.packed
-        return self.model_copy(update={"tokens": tokens, "packed": packed})
+        few_shapes = stored.few_shapes if self.few_shapes == "auto" else self.few_shapes
+        return self.model_copy(update={"tokens": tokens, "packed": packed, "few_shapes": few_shapes})
 
 
 _CACHED_BLOCKS = 2
@@ -122,7 +129,9 @@ class BlockBatches(Sequence[NDArray[np.int64]]):
             if config.packed is True:
                 padded += len(starts) * (config.tokens or 0)
             else:
-                padded += (np.maximum.reduceat(widths, starts, axis=0) * sizes[:, None]).sum(axis=0)
+                longest = np.maximum.reduceat(widths, starts, axis=0)
+                columns = round_up_columns(longest) if config.few_shapes is True else longest
+                padded += (columns * sizes[:, None]).sum(axis=0)
         self._ends = np.cumsum(counts)
         self.padding_waste = tuple((1 - symbols / padded).tolist())
 
@@ -183,6 +192,9 @@ def _batch_starts(sides: NDArray[np.int64], config: BatchConfig) -> NDArray[np.i
     """Return the index of the first row of each batch. sides: (N, sides), the length of each row, in order."""
     assert config.tokens is not None
     widths = sides.max(axis=1)
+    few_shapes = config.few_shapes is True
+    if few_shapes:
+        widths = round_up_columns(widths)
     limit = config.sentences or len(widths)
     starts = []
     start = 0
@@ -192,7 +204,8 @@ def _batch_starts(sides: NDArray[np.int64], config: BatchConfig) -> NDArray[np.i
         most = max(1, min(limit, config.tokens // int(widths[start])))
         widest = np.maximum.accumulate(widths[start : start + most])
         symbols = widest * np.arange(1, len(widest) + 1)
-        start += max(1, int(np.searchsorted(symbols, config.tokens, side="right")))
+        rows = max(1, int(np.searchsorted(symbols, config.tokens, side="right")))
+        start += round_down_rows(rows) if few_shapes else rows
     return np.array(starts, dtype=np.int64)
 
 

@@ -41,7 +41,7 @@ class DenoisingJob(TextJob):
     """The job of a run that restores corrupted text."""
 
     run: DenoisingRun
-    packs: ClassVar[bool] = True
+    has_batch_shapes: ClassVar[bool] = True
 
     def __init__(self, run: DenoisingRun) -> None:
         check_readable(*run.data.corpora)
@@ -97,7 +97,7 @@ class DenoisingJob(TextJob):
     def batches(self, plan: BatchPlan, start: int, epoch: int, pin: bool) -> Loader[Batch]:
         """Return batches that a thread reads and corrupts. The noise depends on seed, epoch and row."""
         collate = DenoisingCollator(self._corruption(self.run.train.seed), epoch)
-        return Loader(self.prepared.dataset, plan, start, None, epoch, pin, collate, self.packed_rows(pin))
+        return Loader(self.prepared.dataset, plan, start, None, epoch, pin, collate, self.batch_shapes)
 
     def _corruption(self, seed: int) -> Corruption:
         return Corruption(self.run.data.noise, self.tokenizer, seed)

@@ -34,7 +34,7 @@ class LanguageModelJob(TextJob):
     """
 
     special = 0
-    packs: ClassVar[bool] = True
+    has_batch_shapes: ClassVar[bool] = True
     run: LanguageModelRun
 
     def __init__(self, run: LanguageModelRun) -> None:
@@ -61,7 +61,7 @@ class LanguageModelJob(TextJob):
 
     def batches(self, plan: BatchPlan, start: int, epoch: int, pin: bool) -> Loader[TextBatch]:
         """Return batches that a thread reads and pads."""
-        return Loader(self.prepared.dataset, plan, start, None, epoch, pin, collate_text, self.packed_rows(pin))
+        return Loader(self.prepared.dataset, plan, start, None, epoch, pin, collate_text, self.batch_shapes)
 
     def trial(self, model: Any) -> TextBatch:
         """Return a batch of two excerpts."""

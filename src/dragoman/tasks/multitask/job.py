@@ -71,6 +71,10 @@ class MultiTaskJob(TaskMixture):
         for member in self._members:
             member.job.prepare()
 
+    def choose_batches(self, packed: bool, few_shapes: bool) -> None:
+        """Choose the batches of the first task."""
+        self._first.choose_batches(packed, few_shapes)
+
     def build(self) -> nn.Module:
         """Build the model of the first task."""
         return self._first.build()

@@ -5,7 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from torch import Tensor
 
+from dragoman.base.packing import Packing
 from dragoman.training.objectives.objective import FIRST, Loss, Objective, TrainingPoint
 from dragoman.training.ranks.ranks import Runtime
 from dragoman.training.task import Job, Validator
@@ -32,6 +34,15 @@ class TaskBatch:
     def to(self, device: torch.device) -> "TaskBatch":
         """Return the batch on `device`."""
         return replace(self, batch=self.batch.to(device))
+
+    @property
+    def packing(self) -> Packing | None:
+        """The packing of the targets; None for padded batches."""
+        return getattr(self.batch, "packing", None)
+
+    def map_tensors(self, function: Callable[[Tensor], Tensor]) -> "TaskBatch":
+        """Apply a function to all tensors."""
+        return replace(self, batch=self.batch.map_tensors(function))
 
     def split(self, count: int) -> list["TaskBatch"]:
         """Split the batch into `count` parts."""
@@ -67,6 +78,17 @@ class MultiTaskObjective:
     def divisible(self) -> bool:
         """True if all objectives are divisible."""
         return all(objective.divisible for objective in self.objectives.values())
+
+    @property
+    def is_static(self) -> bool:
+        """See `StaticObjective`."""
+        return all(getattr(objective, "is_static", False) for objective in self.objectives.values())
+
+    def packed_sums(self, model: Any, batch: TaskBatch) -> tuple[Tensor, Tensor]:
+        """See `StaticObjective`. The summed loss is multiplied by λ."""
+        member, objective = self.members[batch.task], self.objectives[batch.task]
+        total, cross_entropy = objective.packed_sums(member.body(model), batch.batch)  # type: ignore[attr-defined]
+        return member.weight * total, cross_entropy
 
     def __call__(self, model: Any, batch: TaskBatch, point: TrainingPoint = FIRST) -> Loss:
         """Return the loss of a batch of one task, summed over the batch and multiplied by λ."""

@@ -69,7 +69,7 @@ class TranslationJob(CorpusJob):
     """
 
     run: TranslationRun
-    packs: ClassVar[bool] = True
+    has_batch_shapes: ClassVar[bool] = True
     whole_texts: ClassVar[bool] = False
     """Whether texts of several sentences are processed as a whole."""
 
@@ -196,7 +196,7 @@ class TranslationJob(CorpusJob):
         """Return batches that a thread reads and pads. With BPE-dropout, processes segment the texts again."""
         if self.run.text.subword.resampling and self._resampler is None:
             self._resampler = Resampler(self.tokenizers, self.run.train.seed, self._max_lengths)
-        return Loader(self.prepared.dataset, plan, start, self._resampler, epoch, pin, packed=self.packed_rows(pin))
+        return Loader(self.prepared.dataset, plan, start, self._resampler, epoch, pin, shapes=self.batch_shapes)
 
     def objective(self, device: torch.device) -> Objective:
         """Build `train.objective` with `train.teacher_forcing`."""

@@ -8,9 +8,13 @@ import numpy as np
 from torch import Tensor, nn
 
 from dragoman.base.errors import ConfigError
+from dragoman.base.packing import Packing
 from dragoman.data.held_out.check import Finding
 from dragoman.inspect.describe import count_decoder_operations
+from dragoman.models.assembly import prefix_errors
 from dragoman.models.interface import Decoder, Output
+from dragoman.models.language_model import next_tokens
+from dragoman.tasks.corpus_job import packing_obstacle
 from dragoman.tasks.language_model.config import LanguageModelLoopConfig, LanguageModelRun, LanguageModelTask
 from dragoman.tasks.language_model.job import LanguageModelJob
 from dragoman.tasks.multitask.job import MultiTaskJob, temperature_weights
@@ -36,6 +40,11 @@ class AuxiliaryJob(LanguageModelJob):
         super().__init__(run)
         self._translation = translation
 
+    @property
+    def packing_obstacle(self) -> str | None:
+        """See `Job.packing_obstacle`. The decoder packs if the translation model does."""
+        return packing_obstacle(self._translation.run.model, self.run.train)
+
     def flops_per_target_token(self) -> float:
         """Return the FLOPs of the translation model's decoder, for excerpts of mean length."""
         translation = self._translation
@@ -59,6 +68,18 @@ class MultiTaskTranslation(MultiTaskJob):
             for name, task in config.tasks.items()
         }
 
+    def choose_batches(self, packed: bool, few_shapes: bool) -> None:
+        """Choose the batches of all tasks, and store the choices with the run."""
+        super().choose_batches(packed, few_shapes)
+        tasks = {}
+        for name, task in self._config.tasks.items():
+            job = self._auxiliary[name]
+            with prefix_errors(f"{_SECTION}.{name}"):
+                job.choose_batches(packed, few_shapes)
+            data = task.data.model_copy(update={"batch": job.run.data.batch})
+            tasks[name] = task.model_copy(update={"data": data})
+        self.run = self.run.model_copy(update={"auxiliary_tasks": self._config.model_copy(update={"tasks": tasks})})
+
     def check_held_out(self) -> Iterator[Finding]:
         """Yield the problems of the held-out pairs of translation and of the held-out text of the auxiliary tasks."""
         for job in (self._translation, *self._auxiliary.values()):
@@ -68,7 +89,8 @@ class MultiTaskTranslation(MultiTaskJob):
         """Prepare the sentence pairs and vocabularies of translation, then the text of the auxiliary tasks."""
         self._translation.prepare()
         jobs = list(self._auxiliary.values())
-        for job in jobs:
+        for name, job in self._auxiliary.items():
+            job.use_batches(self.run.auxiliary_tasks.tasks[name].data.batch)  # a resumed run has stored choices
             job.use_tokenizers(self._translation.tokenizers)
             job.prepare()
         weights = [task.weight for task in self._config.tasks.values()]
@@ -105,9 +127,9 @@ class DecoderLanguageModel:
         """Return the decoder of a translation model as a language model."""
         return cls(model.decoder)
 
-    def __call__(self, inputs: Tensor) -> Output:
-        """Return the predictions of the next token after each of the inputs (B, T) int64."""
-        return self.decoder.step(inputs, self.decoder.start(None))[0]
+    def __call__(self, inputs: Tensor, packing: Packing | None = None) -> Output:
+        """Return the predictions of the next token after each of the inputs (B, T) int64. packing: packs the states."""
+        return next_tokens(self.decoder, inputs, packing)
 
 
 def _language_model_run(task: AuxiliaryLanguageModelConfig, train: LoopConfig, out: Any) -> LanguageModelRun:

@@ -75,15 +75,11 @@ class CrossEntropy:
 
     @property
     def is_static(self) -> bool:
-        """Whether the loss depends only on the tensors of a batch, and not on the position in the run."""
+        """See `StaticObjective`. Subclasses are not static."""
         return type(self) is CrossEntropy and getattr(self.predict, "is_static", self.predict is teacher_forcing)
 
     def packed_sums(self, model: Any, batch: Any) -> tuple[Tensor, Tensor]:
-        """Return the summed loss and the summed cross-entropy of a packed batch, both as tensors.
-
-        The filler is computed and left out of the sums, so that the shapes do not depend on the number of tokens.
-        Auxiliary losses are not included.
-        """
+        """See `StaticObjective`."""
         output, packing = model(*batch.model_inputs), batch.packing
         labels = batch.labels.flatten().index_select(0, packing.padded)
         losses = projected_losses(

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -64,6 +64,25 @@ class Objective(Protocol):
 
     def __call__(self, model: Any, batch: Any, point: TrainingPoint = FIRST) -> Loss:
         """Compute the loss of `model` on `batch` at `point` of the run. The task determines the types of both."""
+        ...
+
+
+@runtime_checkable
+class StaticObjective(Protocol):
+    """An objective whose computation may be recorded and repeated for other batches of the same shape.
+
+    is_static: whether the loss depends only on the tensors of a batch, and not on the position in the run.
+    """
+
+    @property
+    def is_static(self) -> bool: ...
+
+    def packed_sums(self, model: Any, batch: Any) -> tuple[Tensor, Tensor]:
+        """Return the summed loss and the summed cross-entropy of a packed batch, both as tensors.
+
+        Filler is computed and left out of the sums, so that the shapes do not depend on the number of tokens. Auxiliary
+        losses are not included.
+        """
         ...
 
 

@@ -34,6 +34,7 @@ from dragoman.training.run.session import Session, choose_final
 from dragoman.training.run.setup import assemble
 from dragoman.training.run.snapshot import restore_snapshot, save_snapshot
 from dragoman.training.task import Batch, OpenJob, RunConfig
+from dragoman.training.updates.captured import DROPOUT_LEVELS
 from dragoman.training.updates.sharing import Sharing, Updates
 from dragoman.training.validation import Validation
 
@@ -230,9 +231,14 @@ class _Loop:
                 return
 
     def _dropout_share(self, step: int) -> float:
-        """Return a share that rises from 0 to 1 during `dropout_epochs` (Morerio et al. 2017, "Curriculum Dropout")."""
+        """Return a share that rises from 0 to 1 during `dropout_epochs` (Morerio et al. 2017, "Curriculum Dropout").
+
+        It rises in few steps if passes are recorded as graphs.
+        """
         steps = (self.config.dropout_epochs or 0.0) * self.steps_per_epoch
-        return min(1.0, (step - 1) / steps) if steps else 1.0
+        share = min(1.0, (step - 1) / steps) if steps else 1.0
+        recorded = self.session.engine.captured is not None
+        return round(share * DROPOUT_LEVELS) / DROPOUT_LEVELS if recorded else share
 
     def _after_step(self, interruption: Interruption, number: int | None, report: Reporter) -> None:
         progress, config = self.progress, self.config

@@ -105,7 +105,8 @@ def _inspect_inputs(job: Job, resume: bool, ranks: Ranks, stack: ExitStack) -> P
         raise ConfigError(f"{ranks.size} processes share only {job.examples} examples: start fewer processes")
     if stored is None:
         job.run = _choose_machine_settings(job, ranks)
-        job.choose_packing(ranks.device)
+        on_gpu = ranks.device.type == "cuda"
+        job.choose_batches(packed=on_gpu or job.run.train.precision == "bfloat16", few_shapes=on_gpu)
     torch.manual_seed(job.run.train.seed)
     model = job.build().to(ranks.device)
     freeze_parts(model, job.run.train.freeze)

@@ -10,9 +10,11 @@ from torch import Tensor, nn
 from dragoman.base.log import warn
 from dragoman.nn.auxiliary import collecting
 from dragoman.nn.dropout import scale_dropout
-from dragoman.training.objectives.cross_entropy import CrossEntropy
-from dragoman.training.objectives.objective import Loss, TrainingPoint
+from dragoman.training.objectives.objective import Loss, StaticObjective, TrainingPoint
 from dragoman.training.ranks.ranks import Runtime
+
+DROPOUT_LEVELS = 8
+"""Number of steps in which dropout rates rise at the beginning of a run, because a graph contains the rates."""
 
 MAX_GRAPHS = 48
 """Maximum number of graphs, one per shape. Further shapes are computed without graphs."""
@@ -80,20 +82,22 @@ class CudaGraphs:
 class CapturedPasses:
     """Computes the gradients of packed batches by replaying recorded passes.
 
-    A pass is recorded when a shape of batches occurs for the second time. Its first results are compared with those of
+    A pass is recorded when a shape of batches occurs for the second time with the same dropout rates, which should
+    therefore change rarely (`DROPOUT_LEVELS`). Its first results are compared with those of
     the same pass without a graph; if they differ, or if a pass cannot be recorded, no further graphs are used. Learning
     rate and optimiser are not part of the recording. Random numbers come from the device's default generator, which
     the caller seeds before each pass.
 
-    objective: a loss that depends only on the tensors of a batch (`CrossEntropy.is_static`). capture: records a pass.
+    objective: a loss with `is_static`. capture: records a pass.
     """
 
     model: nn.Module
-    objective: CrossEntropy
+    objective: StaticObjective
     runtime: Runtime
     capture: Capture
     active: bool = True
     _graphs: dict[Any, _Graph | None] = field(default_factory=dict)
+    _dropout: float | None = None
 
     def __post_init__(self) -> None:
         self._parameters = [each for each in self.model.parameters() if each.requires_grad]
@@ -106,7 +110,10 @@ class CapturedPasses:
         """
         if not self.active or batch.packing is None:
             return None
-        key = tuple(each.shape for each in _tensors(batch)), point.dropout
+        if point.dropout != self._dropout:
+            self._graphs.clear()
+            self._dropout = point.dropout
+        key = batch.task, tuple(each.shape for each in _tensors(batch))
         graph = self._graphs.get(key)
         if graph is None:
             if key not in self._graphs and len(self._graphs) < MAX_GRAPHS:
@@ -181,7 +188,7 @@ def captured_passes(model: nn.Module, objective: Any, runtime: Runtime) -> Captu
     has_statistics = any(not isinstance(each, nn.Parameter) for each in model.state_dict(keep_vars=True).values())
     if runtime.device.type != "cuda" or runtime.ranks.distributed or has_statistics:
         return None
-    if not isinstance(objective, CrossEntropy) or not objective.is_static:
+    if not isinstance(objective, StaticObjective) or not objective.is_static:
         return None
     return CapturedPasses(model, objective, runtime, CudaGraphs(runtime.device))
 
