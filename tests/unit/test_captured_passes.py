@@ -110,6 +110,8 @@ def test_each_shape_and_dropout_has_its_own_recording() -> None:
     captured = passes(model())
     assert [captured.run(batch(seed), POINT, 1.0, seed) is not None for seed in range(2)] == [False, True]
     assert [captured.run(batch(seed, 30), POINT, 1.0, seed) is not None for seed in range(2)] == [False, True]
+    shared = [graph.results.gradients for graph in captured._graphs.values() if graph is not None]
+    assert len(shared) == 2 and all(one is other for one, other in zip(*shared, strict=True))
     without = TrainingPoint(dropout=0.0)
     assert [captured.run(batch(seed), without, 1.0, seed) is not None for seed in range(2)] == [False, True]
 

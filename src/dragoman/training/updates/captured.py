@@ -1,7 +1,7 @@
 """`CapturedPasses`: forward and backward passes that a GPU repeats as CUDA graphs, without launching each operation."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -98,6 +98,8 @@ class CapturedPasses:
     active: bool = True
     _graphs: dict[Any, _Graph | None] = field(default_factory=dict)
     _dropout: float | None = None
+    _gradients: tuple[Tensor, ...] = ()
+    """The memory of the gradients of all recordings, which would otherwise hold a copy of the model's size each."""
 
     def __post_init__(self) -> None:
         self._parameters = [each for each in self.model.parameters() if each.requires_grad]
@@ -143,7 +145,8 @@ class CapturedPasses:
         own = batch.to(self.runtime.device).map_tensors(torch.clone)
         torch.manual_seed(seed)
         try:
-            results, replay = self.capture(lambda: self._compute(own, point))
+            self._gradients = self._gradients or tuple(torch.empty_like(each) for each in self._parameters)
+            results, replay = self.capture(lambda: self._share(self._compute(own, point)))
         except (RuntimeError, NotCapturable) as error:  # including out-of-memory errors
             self._stop(str(error).strip().partition("\n")[0])
             return None
@@ -157,6 +160,16 @@ class CapturedPasses:
             raise NotCapturable("the model has auxiliary losses or counters")
         gradients = torch.autograd.grad(total * self._factor, self._parameters, allow_unused=True)
         return _Results(total.detach(), cross_entropy.detach(), gradients)
+
+    def _share(self, results: _Results) -> _Results:
+        """Move the gradients to the memory that all recordings share."""
+        own = tuple(
+            None if each is None else shared for shared, each in zip(self._gradients, results.gradients, strict=True)
+        )
+        torch._foreach_copy_(
+            [each for each in own if each is not None], [each for each in results.gradients if each is not None]
+        )
+        return replace(results, gradients=own)
 
     def _add(self, gradients: Sequence[Tensor | None]) -> None:
         """Add copies of the gradients, which the next replay overwrites, to those of the parameters."""
@@ -177,6 +190,7 @@ class CapturedPasses:
     def _stop(self, reason: str) -> None:
         self.active = False
         self._graphs.clear()
+        self._gradients = ()
         warn(f"updates are computed without CUDA graphs, because a graph could not be used: {reason}")
 
 
