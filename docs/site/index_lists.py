@@ -1,6 +1,6 @@
 """The navigation of the site follows the lists of index pages.
 
-Sphinx takes the navigation from `toctree` directives, which code hosts show as they are. A page called `index.md`
+Sphinx takes the navigation from `toctree` directives, which code hosts show as they are. An `index.md` or `README.md`
 without one gets a hidden `toctree` of the pages in its folder and below that its list items link to, in their order.
 """
 
@@ -18,7 +18,7 @@ def setup(app: Any) -> dict[str, bool]:
 
 
 def _add_toctree(app: Any, docname: str, source: list[str]) -> None:
-    if docname.rpartition("/")[2] == "index" and "{toctree}" not in source[0]:
+    if docname.rpartition("/")[2] in ("index", "README") and "{toctree}" not in source[0]:
         source[0] += _toctree(source[0])
 
 
