@@ -50,6 +50,14 @@ class Orchard(Config):
     second: Annotated[Pear | Apple, Field(discriminator="kind")] = Field(Pear(), description="what grows next")
 
 
+class Garden(Config):
+    """Grows what is in the basket."""
+
+    beds: int = Field(3, description="how many beds")
+    label: str | None = Field(None, description="what is written on it")
+    paths: int = Field(4, description="how many paths")
+
+
 def rows(path: str) -> dict[str, tuple[str, str | None]]:
     return {row.key: (row.type, row.default) for each in select(sections(Basket), path) for row in each.settings}
 
@@ -105,8 +113,8 @@ def test_every_setting_of_every_task_is_on_a_page_with_its_description() -> None
     listed = {name: sections(task.run) for name, task in TASKS.items()}
     pages, shown = SettingsPages(listed), defaultdict(list)
     for name, text in pages.texts().items():
-        for part in re.split("^###? ", text, flags=re.M)[1:]:
-            heading, body = part.split("\n\n", 1)
+        for part in re.split("^##+ ", text, flags=re.M)[1:]:
+            heading, _, body = part.partition("\n\n")
             anchor = re.sub(r"[^\w-]", "", heading.lower())
             shown[f"docs/reference/settings/{name}.md#{anchor}"].append(body.replace("\\", ""))
     assert {address: texts for address, texts in shown.items() if len(texts) > 1} == {}, "anchors are unique"
@@ -132,6 +140,21 @@ def test_shared_groups_are_listed_once_with_their_other_places() -> None:
     assert text.count("how heavy") == 1
     assert pages.addresses("two", "fruit.weight") == ["docs/reference/settings/index.md#firstweight"]
     assert pages.addresses("one", "second.kind") == ["docs/reference/settings/index.md#first"]
+
+
+def test_tasks_that_alone_have_several_settings_are_named_once_above_them() -> None:
+    text = SettingsPages({"one": sections(Basket), "two": sections(Garden)}).texts()["index"]
+    top = text[text.index("## The top level") : text.index("## `fruit`")]
+    assert re.findall("^##+ .*", top, flags=re.M) == [
+        "## The top level",
+        "### `label`",
+        "### `owner`",
+        "### The top level with task `two`",
+        "#### `beds`",
+        "#### `paths`",
+    ]
+    assert "*whole number, default `3`*\n\nhow many beds" in top
+    assert "*path, must be given*; only with task `one`" in top
 
 
 def test_one_group_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,10 +1,11 @@
 """The reference of settings as Markdown pages, each setting under a heading of its own, and the address of each."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from dragoman.base.settings.reference import Section, sections
+from dragoman.base.settings.reference import NAME, Section, sections
 from dragoman.base.settings.shared_groups import Occurrence, SharedGroup, Variant, share
 
 FOLDER = "docs/reference/settings"
@@ -39,7 +40,8 @@ Settings of `dragoman train`, `demo` and `distill`. Write them in a recipe (YAML
 
 Each setting is listed once. A group that several places share is listed at one of them with a list of the others:
 `model.decoder.attention.bias` is described at `model.encoder.attention.bias`. Without a remark on tasks, a setting is
-the same for every task that has its group. `NAME` stands for a name of your choice.
+the same for every task that has its group; settings of a few tasks only are below the others, under a heading with
+these tasks. `NAME` stands for a name of your choice.
 
 The defaults of `model` apply with `model.preset: null`. Each preset has different defaults for `width`,
 `encoder`, `decoder` and `dropout`, which are written to the `config.yaml` of a run. The preset `auto` chooses a preset
@@ -102,41 +104,61 @@ class SettingsPages:
         return [f"{FOLDER}/{page}.md#{_anchor(key)}" for key, page in pages.items()]
 
     def _section(self, group: SharedGroup, page: str) -> str:
-        """Return the text of a group: where it holds, its kinds, its settings."""
-        parts = [f"## `{group.path}`" if group.path else "## The top level"]
-        parts += self._setting_at(group.path, page)
+        """Return the text of a group: where it holds, its kinds, its settings.
+
+        Settings that only some tasks have are below those of all tasks, under a heading with these tasks.
+        """
+        title = f"`{group.path}`" if group.path else "The top level"
+        parts = [f"## {title}", *self._setting_at(group.path, page)]
         if (runs := self._only_in(group)) is not None:
             parts.append(runs)
         parts += self._summaries(group, page)
-        elsewhere = []
-        for name in dict.fromkeys(
-            row.key for variant in group.variants for row in variant.settings if row.key != "kind"
-        ):
-            key = _join(group.path, name)
-            inner = next((path for path in (key, f"{key}.NAME") if path in self._by_path), None)
-            if inner != key:
-                parts += [f"### `{key}`", *self._setting(group, name, page)]
-            if inner is not None:
-                elsewhere.append(self._link(inner, page))
-        if elsewhere:
-            parts.append(f"Groups inside: {', '.join(elsewhere)}.")
+        keys = {name: _join(group.path, name) for name in group.names if name != "kind"}
+        inner = {name: path for name, key in keys.items() if (path := self._group_at(key)) is not None}
+        if inner:
+            parts.append(f"Groups inside: {', '.join(self._link(path, page) for path in inner.values())}.")
+        tasks = {name: self._tasks_with(group, name) for name, key in keys.items() if inner.get(name) != key}
+        counts = Counter(tasks.values())
+        tasks = {name: each if counts[each] > 1 else "" for name, each in tasks.items()}  # else named at the setting
+        for common in dict.fromkeys(["", *tasks.values()]):
+            if common:
+                parts.append(f"### {title} with {common}")
+            for name in [name for name, each in tasks.items() if each == common]:
+                parts.append(f"{'####' if common else '###'} `{keys[name]}`")
+                parts += self._setting(group, name, page, named=common)
         return "\n\n".join(parts)
+
+    def _group_at(self, key: str) -> str | None:
+        """Return the path at which the groups inside a setting are listed, or None if they are listed elsewhere."""
+        return next((path for path in (key, f"{key}.{NAME}") if path in self._by_path), None)
+
+    def _tasks_with(self, group: SharedGroup, name: str) -> str:
+        """Return the tasks that alone have a setting; empty if all have it, or if it has several forms."""
+        variants = group.with_setting(name)
+        condition = self._used_in(group, variants)
+        is_plain = len(_forms(variants, name)) == 1 and condition == self._tasks_alone(group, variants)
+        return condition if is_plain else ""
 
     def _setting_at(self, path: str, page: str) -> list[str]:
         """Return the text of the setting that holds a group, if a group is listed that has it."""
         parent, _, name = path.rpartition(".")
         group = self._by_path.get(parent) if path else None
-        has = group is not None and any(row.key == name for each in group.variants for row in each.settings)
-        if group is None or not has:
+        if group is None or not group.with_setting(name):
             return []
         return self._setting(group, name, page, is_head=True)
 
     def _only_in(self, group: SharedGroup) -> str | None:
-        """Return a line with the tasks that have a group, or None if all tasks with the group around it have it."""
-        parent = self._by_path.get(group.path.rpartition(".")[0]) if group.path else None
+        """Return a line with the tasks that have a group, or None if the text above implies it.
+
+        That is the case if all tasks with the group around it have it, or if the forms of its setting name the tasks.
+        """
+        around, _, name = group.path.rpartition(".")
+        parent = self._by_path.get(around) if group.path else None
         own = _runs(place for each in group.variants for place in each.at(group.path))
-        around = [] if parent is None else _runs(place for each in parent.variants for place in each.at(parent.path))
-        return None if not group.path or set(own) == set(around) else f"Only with {_tasks(own, around)}."
+        tasks = [] if parent is None else _runs(place for each in parent.variants for place in each.at(around))
+        if not group.path or set(own) == set(tasks) or (parent and set(own) == _named_by_forms(parent, name)):
+            return None
+        return f"Only with {_tasks(own, tasks)}."
 
     def _summaries(self, group: SharedGroup, page: str) -> list[str]:
         """Return the summaries of a group, one for each variant unless all are equal, with its other places."""
@@ -185,16 +207,15 @@ class SettingsPages:
                 return True
         return False
 
-    def _setting(self, group: SharedGroup, name: str, page: str, is_head: bool = False) -> list[str]:
+    def _setting(
+        self, group: SharedGroup, name: str, page: str, *, is_head: bool = False, named: str = ""
+    ) -> list[str]:
         """Return the text of a setting: type, default, where it holds, description; once for each of its forms.
 
-        is_head: whether the text stands at the head of the group that is the value of the setting.
+        is_head: whether the text stands at the head of the group that is the value of the setting. named: the tasks in
+        the heading above, which are not repeated.
         """
-        forms: dict[tuple[str, str], list[tuple[Variant, int]]] = {}
-        for variant in group.variants:
-            for index, row in enumerate(variant.settings):
-                if row.key == name:
-                    forms.setdefault((row.type, row.description), []).append((variant, index))
+        forms = _forms(group.variants, name)
         heads = []
         for (type_text, _), uses in forms.items():
             condition = self._used_in(group, [variant for variant, _ in uses], is_head and len(forms) == 1)
@@ -203,7 +224,7 @@ class SettingsPages:
         descriptions = [_escape(description) for _, description in forms]
         if len(forms) == 1:
             (condition, head), *_ = heads
-            parts = [head + (f"; only with {condition}" if condition else ""), *descriptions]
+            parts = [head + (f"; only with {condition}" if condition not in ("", named) else ""), *descriptions]
         elif len(set(descriptions)) == 1:
             parts = ["\n".join(f"- {condition}: {head}" for condition, head in heads), descriptions[0]]
         else:
@@ -213,7 +234,7 @@ class SettingsPages:
             parts = ["\n".join(lines)]
         return parts + self._described_elsewhere(_join(group.path, name), page)
 
-    def _used_in(self, group: SharedGroup, variants: Sequence[Variant], is_head: bool) -> str:
+    def _used_in(self, group: SharedGroup, variants: Sequence[Variant], is_head: bool = False) -> str:
         """Return which of the variants of a group have a setting; empty if all have it.
 
         is_head: name the group, and leave out the tasks, which follow in the text.
@@ -224,11 +245,15 @@ class SettingsPages:
         kinds = list(dict.fromkeys(str(each.kind) for each in variants if each.kind))
         if kinds and all(each.kind for each in variants) and not set(kinds) & {each.kind for each in rest}:
             return f"`{group.path}` of {_kinds(kinds)}" if is_head else _kinds(kinds)
-        places = [place for each in variants for place in each.at(group.path)]
-        others = [place for each in rest for place in each.at(group.path)]
-        if not set(_runs(places)) & set(_runs(others)):
-            return "" if is_head else _condition(places, others)
+        if tasks := self._tasks_alone(group, variants):
+            return "" if is_head else tasks
         return ", or ".join(self._label(group, each) for each in variants)
+
+    def _tasks_alone(self, group: SharedGroup, variants: Sequence[Variant]) -> str:
+        """Return the tasks of some variants of a group; empty if they have a task in common with other variants."""
+        places = [place for each in variants for place in each.at(group.path)]
+        others = [place for each in group.variants if each not in variants for place in each.at(group.path)]
+        return _condition(places, others) if not set(_runs(places)) & set(_runs(others)) else ""
 
     def _described_elsewhere(self, key: str, page: str) -> list[str]:
         """Return links to the groups that can stand at a key but are listed at another path."""
@@ -262,6 +287,24 @@ def server_page() -> str:
     from dragoman.serving.config import ServeConfig
 
     return f"{_SERVER}\n{SettingsPages({'serve': sections(ServeConfig)}).on_one_page()}"
+
+
+def _forms(variants: Iterable[Variant], name: str) -> dict[tuple[str, str], list[tuple[Variant, int]]]:
+    """Return the types and descriptions of a setting, each with its variants and the index of the setting in them."""
+    forms: dict[tuple[str, str], list[tuple[Variant, int]]] = {}
+    for variant in variants:
+        for index, row in enumerate(variant.settings):
+            if row.key == name:
+                forms.setdefault((row.type, row.description), []).append((variant, index))
+    return forms
+
+
+def _named_by_forms(group: SharedGroup, name: str) -> set[str]:
+    """Return the tasks that the text of a setting names, form by form; none if the setting has only one form."""
+    variants = group.with_setting(name)
+    if len(_forms(variants, name)) < 2:
+        return set()
+    return {place.run for each in variants for place in each.at(group.path)}
 
 
 def _page(path: str) -> str:

@@ -15,7 +15,7 @@ from dragoman.base.settings.yaml import dump_yaml
 
 _TYPE_NAMES = {"int": "whole number", "float": "number", "bool": "true or false", "str": "text", "Path": "path"}
 _BELOW, _MISSING = "see below", object()
-_NAME = "NAME"
+NAME = "NAME"
 """The placeholder for the name of a group in a mapping."""
 _BOUND_SIGNS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
 """Signs by the attributes of annotated_types in which pydantic stores bounds."""
@@ -101,7 +101,7 @@ def _sections(group: type[BaseModel], path: str, kind: str | None, default: Any)
         named = _named_groups(field)
         for member in named:
             tag = kinds(member)[0] if len(named) > 1 and kinds(member) else None
-            inner += _sections(member, f"{key}.{_NAME}", tag, _MISSING)
+            inner += _sections(member, f"{key}.{NAME}", tag, _MISSING)
         if groups:
             for member in groups:
                 tag = kinds(member)[0] if len(groups) > 1 and kinds(member) else None

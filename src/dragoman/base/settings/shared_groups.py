@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from dragoman.base.settings.reference import Section, Setting
+from dragoman.base.settings.reference import NAME, Section, Setting
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Variant:
     @property
     def path(self) -> str:
         """The place under which the reference lists the group: the first one outside groups with names, if any."""
-        return min(self.paths, key=lambda path: "NAME" in path.split("."))
+        return min(self.paths, key=lambda path: NAME in path.split("."))
 
     @property
     def paths(self) -> list[str]:
@@ -50,6 +50,15 @@ class SharedGroup:
 
     path: str
     variants: list[Variant] = field(default_factory=list)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all settings, without repetition."""
+        return list(dict.fromkeys(row.key for variant in self.variants for row in variant.settings))
+
+    def with_setting(self, name: str) -> list[Variant]:
+        """Return the variants that have a setting."""
+        return [each for each in self.variants if any(row.key == name for row in each.settings)]
 
 
 def share(runs: Mapping[str, Sequence[Section]]) -> list[SharedGroup]:
