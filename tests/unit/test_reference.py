@@ -10,8 +10,9 @@ from pydantic import Field
 
 from dragoman.base.settings.config import Config, known_settings
 from dragoman.base.settings.reference import markdown, plain, sections, select
+from dragoman.base.settings.shared_groups import ListedPaths
 from dragoman.cli.main import main
-from dragoman.cli.settings_pages import SettingsPages
+from dragoman.cli.settings_pages import SettingsPages, addresses
 from dragoman.tasks.kinds import TASKS
 from dragoman.tasks.translation.config import TranslationRun
 
@@ -111,8 +112,8 @@ def test_the_pages_are_current(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("own_tasks")
 def test_every_setting_of_every_task_is_on_a_page_with_its_description() -> None:
     listed = {name: sections(task.run) for name, task in TASKS.items()}
-    pages, shown = SettingsPages(listed), defaultdict(list)
-    for name, text in pages.texts().items():
+    paths, shown = ListedPaths(listed.values()), defaultdict(list)
+    for name, text in SettingsPages(listed).texts().items():
         for part in re.split("^##+ ", text, flags=re.M)[1:]:
             heading, _, body = part.partition("\n\n")
             anchor = re.sub(r"[^\w-]", "", heading.lower())
@@ -123,23 +124,25 @@ def test_every_setting_of_every_task_is_on_a_page_with_its_description() -> None
     }
     missing = []
     for task, key, kind, description in rows:
-        texts = [text for address in pages.addresses(task, key) for text in shown[address]]
-        assert len(texts) == len(pages.addresses(task, key)) > 0, (task, key)
+        own = addresses(key, listed[task], paths)
+        texts = [text for address in own for text in shown[address]]
+        assert len(texts) == len(own) > 0, (task, key)
         if not (kind.startswith("group") or key.endswith(".kind") or any(description in text for text in texts)):
             missing.append((task, key))
     assert missing == []
 
 
 def test_shared_groups_are_listed_once_with_their_other_places() -> None:
-    pages = SettingsPages({"one": sections(Orchard), "two": sections(Basket)})
+    orchard, basket = sections(Orchard), sections(Basket)
+    pages, paths = SettingsPages({"one": orchard, "two": basket}), ListedPaths([orchard, basket])
     assert [(group.path, len(group.variants)) for group in pages.groups] == [("", 2), ("first", 2)]
     text = pages.texts()["index"]
     assert "- `apple`: A fruit. Also at `second`, `fruit`." in text
     assert "*number > 0 and ≤ 2, default `0.25` (default `0.5` with task `two`)*; only with kind `apple`" in text
     assert "*group of kind `pear` or `apple`, default `kind: pear`*; only with task `one`" in text
     assert text.count("how heavy") == 1
-    assert pages.addresses("two", "fruit.weight") == ["docs/reference/settings/index.md#firstweight"]
-    assert pages.addresses("one", "second.kind") == ["docs/reference/settings/index.md#first"]
+    assert addresses("fruit.weight", basket, paths) == ["docs/reference/settings/index.md#firstweight"]
+    assert addresses("second.kind", orchard, paths) == ["docs/reference/settings/index.md#first"]
 
 
 def test_tasks_that_alone_have_several_settings_are_named_once_above_them() -> None:

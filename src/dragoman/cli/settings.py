@@ -41,19 +41,20 @@ def settings(
     """List the settings of `dragoman train`: key, type, default and description, and the page that describes them."""
     from dragoman.base.errors import ConfigError
     from dragoman.base.settings.reference import markdown, plain
-    from dragoman.cli.settings_pages import SettingsPages
-    from dragoman.tasks.kinds import TASKS, TRANSLATION
+    from dragoman.base.settings.shared_groups import ListedPaths
+    from dragoman.cli.settings_pages import SettingsPages, addresses
+    from dragoman.tasks.kinds import TASKS
     from dragoman.tasks.train import settings
 
     if pages is not None and (path is not None or task is not None or as_markdown):
         raise ConfigError("--pages writes all settings: omit the path, --task and --markdown")
-    chosen = settings(path, task)
-    all_pages = SettingsPages({kind: settings(None, kind) for kind in TASKS})
     if pages is not None:
-        all_pages.write(pages)
+        SettingsPages({kind: settings(None, kind) for kind in TASKS}).write(pages)
         return
+    chosen = settings(path, task)
     print(NOTE + "\n" if chosen[0].path.startswith("model") else "", end="")
     print(markdown(chosen) if as_markdown else plain(chosen), end="")
     if not as_markdown:
-        for address in all_pages.addresses(task or TRANSLATION.name, path or ""):
+        paths = ListedPaths(settings(None, kind) for kind in TASKS)
+        for address in addresses(path or "", settings(None, task), paths):
             print(f"\nPage: {address}")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from dragoman.base.settings.reference import NAME, Section, sections
-from dragoman.base.settings.shared_groups import Occurrence, SharedGroup, Variant, share
+from dragoman.base.settings.shared_groups import ListedPaths, Occurrence, SharedGroup, Variant, share
 
 FOLDER = "docs/reference/settings"
 INDEX = "index"
@@ -60,10 +60,6 @@ class SettingsPages:
     def __init__(self, runs: Mapping[str, Sequence[Section]]) -> None:
         self.groups = share(runs)
         self._by_path = {group.path: group for group in self.groups}
-        self._variants_at: dict[tuple[str, str], dict[Variant, None]] = {}
-        for variant in [variant for group in self.groups for variant in group.variants]:
-            for place in variant.occurrences:
-                self._variants_at.setdefault((place.run, place.path), {})[variant] = None
 
     def write(self, folder: Path) -> None:
         """Write all pages, and that of the server's settings, to a folder, which is created if necessary."""
@@ -85,23 +81,6 @@ class SettingsPages:
     def on_one_page(self) -> str:
         """Return the text of all groups, for settings of another kind than those of runs."""
         return "\n\n".join(self._section(group, INDEX) for group in self.groups) + "\n"
-
-    def addresses(self, run: str, path: str) -> list[str]:
-        """Return the pages, with anchors, of a group or a setting of a kind of run. Empty path: the index.
-
-        There are several if the kinds of a group are listed at different paths.
-        """
-        if not path:
-            return [f"{FOLDER}/{INDEX}.md"]
-        parent, _, name = path.rpartition(".")
-        keys = [
-            variant.path if name == "kind" else _join(variant.path, name)
-            for variant in self._variants_at.get((run, parent), ())
-            if any(row.key == name for row in variant.settings)
-        ]
-        keys += [variant.path for variant in self._variants_at.get((run, path), ())]
-        pages = {key: _page(key if key in self._by_path else key.rpartition(".")[0]) for key in keys}
-        return [f"{FOLDER}/{page}.md#{_anchor(key)}" for key, page in pages.items()]
 
     def _section(self, group: SharedGroup, page: str) -> str:
         """Return the text of a group: where it holds, its kinds, its settings.
@@ -280,6 +259,26 @@ class SettingsPages:
     def _link(self, path: str, page: str) -> str:
         target = _page(path)
         return f"[`{path}`]({'' if target == page else f'{target}.md'}#{_anchor(path)})"
+
+
+def addresses(path: str, listed: Sequence[Section], paths: ListedPaths) -> list[str]:
+    """Return the pages, with anchors, of a group or a setting of a kind of run. Empty path: the index.
+
+    There are several if the kinds of a group are listed at different paths. listed: the sections of the run.
+    """
+    if not path:
+        return [f"{FOLDER}/{INDEX}.md"]
+    parent, _, name = path.rpartition(".")
+    around = [each for each in listed if each.path == parent and any(row.key == path for row in each.settings)]
+    keys = [paths.path_of(each) if name == "kind" else _join(paths.path_of(each), name) for each in around]
+    keys += [paths.path_of(each) for each in listed if each.path == path]
+    return [f"{FOLDER}/{_page_with(key, paths)}.md#{_anchor(key)}" for key in dict.fromkeys(keys)]
+
+
+def _page_with(key: str, paths: ListedPaths) -> str:
+    """Return the name of the page of a setting: that of the group around it, unless its value is a listed group."""
+    own, around = _page(key), _page(key.rpartition(".")[0])
+    return own if own == around or key in paths else around
 
 
 def server_page() -> str:

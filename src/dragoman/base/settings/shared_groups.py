@@ -1,6 +1,6 @@
 """Groups of settings that several places or several kinds of runs share, each listed once for the reference."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from dragoman.base.settings.reference import NAME, Section, Setting
@@ -22,17 +22,16 @@ class Occurrence:
 
 @dataclass(eq=False)
 class Variant:
-    """A group with equal kind, summary and settings at all its places. settings: with keys relative to the group."""
+    """A group with equal kind, summary and settings at all its places.
 
+    path: the place under which the reference lists the group. settings: with keys relative to the group.
+    """
+
+    path: str
     kind: str | None
     summary: str
     settings: tuple[Setting, ...]
     occurrences: list[Occurrence] = field(default_factory=list)
-
-    @property
-    def path(self) -> str:
-        """The place under which the reference lists the group: the first one outside groups with names, if any."""
-        return min(self.paths, key=lambda path: NAME in path.split("."))
 
     @property
     def paths(self) -> list[str]:
@@ -61,24 +60,74 @@ class SharedGroup:
         return [each for each in self.variants if any(row.key == name for row in each.settings)]
 
 
+class ListedPaths:
+    """The places under which the reference lists groups: the first one outside groups with names, if any.
+
+    runs: the sections of each kind of run; only as many as necessary are read.
+    """
+
+    def __init__(self, runs: Iterable[Sequence[Section]]) -> None:
+        self._runs = iter(runs)
+        self._paths: dict[object, str] = {}
+
+    def path_of(self, section: Section) -> str:
+        """Return the path under which a section of one of the runs is listed."""
+        group = _identity(section)
+        while group not in self._paths or _is_named(self._paths[group]):
+            if not self._read_run():
+                break
+        return self._paths[group]
+
+    def __contains__(self, path: str) -> bool:
+        """Return whether a group is listed under a path."""
+        while path not in self._paths.values():
+            if not self._read_run():
+                return False
+        return True
+
+    def _read_run(self) -> bool:
+        """Read the sections of the next kind of run. Returns False if there is none."""
+        listed = next(self._runs, None)
+        for section in listed or ():
+            known = self._paths.setdefault(_identity(section), section.path)
+            if _is_named(known) and not _is_named(section.path):
+                self._paths[_identity(section)] = section.path
+        return listed is not None
+
+
 def share(runs: Mapping[str, Sequence[Section]]) -> list[SharedGroup]:
     """Collect the groups of several kinds of runs, in the order of their first places. runs: sections by kind of run.
 
     Groups are equal if their settings have the same names, types and descriptions; their defaults may differ.
     """
-    variants: dict[tuple[object, ...], Variant] = {}
+    paths = ListedPaths(runs.values())
+    variants: dict[object, Variant] = {}
     for run, listed in runs.items():
         for section, within in _with_context(listed):
-            rows = tuple(replace(row, key=row.key.rpartition(".")[2]) for row in section.settings)
-            names = tuple((row.key, row.type, row.description) for row in rows)
             variant = variants.setdefault(
-                (section.kind, section.summary, names), Variant(section.kind, section.summary, rows)
+                _identity(section), Variant(paths.path_of(section), section.kind, section.summary, _relative(section))
             )
-            variant.occurrences.append(Occurrence(run, section.path, within, tuple(row.default for row in rows)))
+            defaults = tuple(row.default for row in section.settings)
+            variant.occurrences.append(Occurrence(run, section.path, within, defaults))
     groups: dict[str, SharedGroup] = {}
     for variant in variants.values():
         groups.setdefault(variant.path, SharedGroup(variant.path)).variants.append(variant)
     return list(groups.values())
+
+
+def _relative(section: Section) -> tuple[Setting, ...]:
+    """Return the settings of a section with keys relative to it."""
+    return tuple(replace(row, key=row.key.rpartition(".")[2]) for row in section.settings)
+
+
+def _identity(section: Section) -> object:
+    """Return what equal groups have in common."""
+    return section.kind, section.summary, tuple((row.key, row.type, row.description) for row in _relative(section))
+
+
+def _is_named(path: str) -> bool:
+    """Return whether a path leads through a group with a name of the user's choice."""
+    return NAME in path.split(".")
 
 
 def _with_context(listed: Sequence[Section]) -> Iterator[tuple[Section, tuple[str, str] | tuple[()]]]:
