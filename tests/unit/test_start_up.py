@@ -45,3 +45,21 @@ sys.exit(" ".join(name for name in several if name in sys.modules) or 0)
 def test_one_process_imports_nothing_for_several() -> None:
     result = subprocess.run([sys.executable, "-c", TRAINING], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
+
+
+COMMAND = """
+import gc, sys
+from dragoman.cli.main import main
+usual = gc.get_threshold()
+sys.argv = ["dragoman", "settings", "train.max_steps"]
+collected = sum(each["collections"] for each in gc.get_stats())
+main()
+postponed = sum(each["collections"] for each in gc.get_stats()) - collected
+gc.collect()
+print(postponed, gc.get_threshold() == usual, gc.callbacks)
+"""
+
+
+def test_a_command_collects_no_garbage_while_it_imports() -> None:
+    result = subprocess.run([sys.executable, "-c", COMMAND], capture_output=True, text=True, check=True)
+    assert result.stdout.splitlines()[-1] == "0 True []"
