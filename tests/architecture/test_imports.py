@@ -1,9 +1,11 @@
 """The import rules of pyproject.toml are kept, and violations would be noticed."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,15 @@ def check_contracts(source: Path, folder: Path) -> subprocess.CompletedProcess[s
         text=True,
         check=False,
     )
+
+
+def test_the_architecture_page_shows_the_layers() -> None:
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+    layers = [set(layer.split(" | ")) for layer in contract[0]["layers"] if layer != "(__main__)"]
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    tree = page.partition("src/dragoman/\n")[2].partition("\ntests/")[0]
+    shown = [set(re.findall(r"^  (\w+)(?:/|\.py)", group, re.MULTILINE)) for group in tree.split("\n\n")]
+    assert shown[::-1] == layers
 
 
 def test_imports_go_down_only(tmp_path: Path) -> None:
