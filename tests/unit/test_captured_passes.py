@@ -12,11 +12,13 @@ import torch
 from safetensors.torch import load_file
 from test_multitask import BESIDE
 from training_runs import SETTINGS, write_corpus
+from variant_settings import cases
 
 from dragoman.cli.main import main
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.data.batches.shapes import BatchShapes, few_shapes
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
+from dragoman.nn.auxiliary import collecting
 from dragoman.training.objectives.cross_entropy import CrossEntropy
 from dragoman.training.objectives.objective import TrainingPoint
 from dragoman.training.ranks.ranks import Runtime
@@ -189,6 +191,25 @@ def test_a_recording_that_cannot_be_used_is_not_used(
     assert captured.run(batch(1), POINT, 1.0, 1) is None
     message = capsys.readouterr().err
     assert "without CUDA graphs" in message and reason in message and "more lines" not in message
+
+
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in range(1, 4))])
+def test_no_value_is_read_while_a_pass_is_recorded(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading one would wait for the GPU, which is impossible in a CUDA graph. The tensors here have no values."""
+    monkeypatch.setattr(torch, "is_autocast_enabled", lambda _: False)  # it does not know the device `meta`
+    read = batch(0).map_tensors(lambda tensor: tensor.to("meta"))
+    count = 0
+    for settings in list(cases().values())[part::4]:
+        config = ModelConfig.model_validate(settings)
+        if not config.packs or any(word in str(settings) for word in ("experts", "hard", "batch")):
+            continue  # padded, or not recorded
+        trained = config.build(SIZE, SIZE).train().to("meta")
+        parameters = [each for each in trained.parameters() if each.requires_grad]
+        with collecting(1) as auxiliary:
+            total, _ = CrossEntropy().packed_sums(trained, read)
+        assert torch.autograd.grad(total, parameters, allow_unused=True) or auxiliary.penalties
+        count += 1
+    assert count > 10
 
 
 def test_padded_batches_are_not_recorded() -> None:

@@ -52,16 +52,20 @@ class Dropout(nn.Module):
             raise ValueError(f"a dropout rate must be in [0, 1), not {rate}")
         self.rate = rate
 
+    @property
+    def current_rate(self) -> float:
+        """The rate that is in effect: 0 in evaluation mode, otherwise scaled by `scale_dropout`."""
+        if not self.training or self.rate == 0:
+            return 0.0
+        # A changing rate would recompile a compiled layer.
+        return self.rate if torch.compiler.is_compiling() else self.rate * _factor.get()
+
     def forward(self, values: Tensor) -> Tensor:
         """Apply dropout to values of any shape. In evaluation mode, they are returned unchanged."""
-        if not self.training or self.rate == 0:
-            return values
-        if torch.compiler.is_compiling():  # a changing rate would recompile the layer
-            return functional.dropout(values, self.rate)
-        rate = self.rate * _factor.get()
+        rate = self.current_rate
         if rate == 0:
             return values
-        if values.device.type != "cpu":
+        if values.device.type != "cpu" or torch.compiler.is_compiling():
             return functional.dropout(values, rate)
         threshold = max(1, round(rate * _LEVELS))
         # Multiplying by a float mask is four times as fast as selecting with a bool mask. Writing the comparison

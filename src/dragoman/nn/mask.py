@@ -16,8 +16,8 @@ class Mask:
 
     allowed: bool, broadcastable to (B, heads, T, S), True where a query may attend to a key. tokens: (B, S) bool, False
     at padding, or None if there is no padding. triangular: whether `allowed` is a square lower triangle, so that a
-    kernel can use its built-in causal mask. queries, keys: the packing of the states of queries and of keys, or None
-    for padded states; the mask itself is always padded.
+    kernel can use its built-in causal mask. complete: whether every query is known to have an allowed key. queries,
+    keys: the packing of the states of queries and of keys, or None for padded states; the mask itself is always padded.
     """
 
     def __init__(
@@ -25,10 +25,11 @@ class Mask:
         allowed: Tensor,
         tokens: Tensor | None = None,
         triangular: bool = False,
+        complete: bool = False,
         queries: Packing | None = None,
         keys: Packing | None = None,
     ) -> None:
-        self.allowed, self.tokens, self.triangular = allowed, tokens, triangular
+        self.allowed, self.tokens, self.triangular, self.complete = allowed, tokens, triangular, complete
         self.queries, self.keys = queries, keys
         self._hides_padding_only = False
 
@@ -48,7 +49,7 @@ class Mask:
         if new == 1:
             return None
         allowed = torch.ones(new, total, dtype=torch.bool, device=device).tril(total - new)
-        return Mask(allowed[None, None], triangular=new == total)
+        return Mask(allowed[None, None], triangular=new == total, complete=True)
 
     @staticmethod
     def graph(edges: Tensor, tokens: Tensor | None = None) -> "Mask":
@@ -91,8 +92,19 @@ class Mask:
 
     @cached_property
     def has_empty_rows(self) -> bool:
-        """Whether some query has no allowed key."""
-        return not bool(self.allowed.any(-1).all())
+        """Whether some query has no allowed key. On a GPU, True unless the mask is known to be complete.
+
+        Reading the mask would wait for the GPU, and cannot be recorded as a CUDA graph.
+        """
+        if self.complete:
+            return False
+        return self.allowed.device.type != "cpu" or not bool(self.allowed.any(-1).all())
+
+    def clear_empty_rows(self, values: Tensor) -> Tensor:
+        """Return values (B, heads, T, n) with zeros for queries without an allowed key."""
+        if not self.has_empty_rows:
+            return values
+        return values.masked_fill(~self.allowed.any(-1, keepdim=True), 0.0)
 
 
 class CausalSpan:
@@ -143,4 +155,4 @@ class CausalSpan:
             return causal
         positions = torch.arange(total, device=self.device)
         allowed = tokens[:, None, :] | (positions == positions[self.start :, None])  # (R, T, start + T)
-        return Mask(allowed[:, None] if causal is None else allowed[:, None] & causal.allowed)
+        return Mask(allowed[:, None] if causal is None else allowed[:, None] & causal.allowed, complete=True)

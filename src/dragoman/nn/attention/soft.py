@@ -340,21 +340,19 @@ class SoftAttention(Attention):
         triangular = mask is not None and mask.triangular and not biased
         allowed = None if mask is None or triangular else mask.allowed
         if relation is not None and biased:
-            if mask is not None and mask.has_empty_rows:
-                return None
             allowed = relation.score_bias(queries, pairs.offsets).to(queries.dtype)
             allowed = allowed if mask is None else allowed + mask.bias.to(queries.dtype)
-        rate = self.dropout.rate if self.training else 0.0
-        return functional.scaled_dot_product_attention(
+        context = functional.scaled_dot_product_attention(
             self.scorer.fold(queries),
             keys,
             values,
             attn_mask=allowed,
-            dropout_p=rate,
+            dropout_p=self.dropout.current_rate,
             is_causal=triangular,
             scale=1.0,
             enable_gqa=self.kv_heads < self.heads,
         )
+        return mask.clear_empty_rows(context) if biased and mask is not None else context
 
 
 def normalise(scores: Tensor, mask: Mask | None, normaliser: Normaliser = "softmax") -> Tensor:
@@ -367,11 +365,7 @@ def normalise(scores: Tensor, mask: Mask | None, normaliser: Normaliser = "softm
         far = scores.clamp_max(_FAR_BELOW)
         scores = torch.where(scores < _FAR_BELOW, far - far.exp() / 2, near)
     weights = _softmax(scores, None if mask is None else mask.bias)
-    if mask is None:
-        return weights
-    if mask.has_empty_rows:
-        weights = weights.masked_fill(~mask.allowed.any(-1, keepdim=True), 0.0)
-    return weights
+    return weights if mask is None else mask.clear_empty_rows(weights)
 
 
 def _softmax(scores: Tensor, bias: Tensor | None) -> Tensor:
