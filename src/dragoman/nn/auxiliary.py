@@ -114,7 +114,7 @@ class Auxiliary:
                 total = total + part.weight * (part.total if part.additive else value * tokens)
             if all(part.additive for part in parts):
                 total_count = sum(float(part.count) for part in parts)
-                means[name] = sum(float(part.total) for part in parts) / max(total_count, 1.0)
+                means[name] = sum(float(part.total.detach()) for part in parts) / max(total_count, 1.0)
             else:
                 means[name] = float(torch.stack([value.detach() for value in values]).mean())
         return total, means
