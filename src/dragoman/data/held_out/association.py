@@ -42,7 +42,7 @@ class Association:
         counts = np.zeros(len(self._sources)), np.zeros(len(self._targets))
         for source, target in pairs:
             rows, columns = _indices(source, self._sources), _indices(target, self._targets)
-            together[np.ix_(rows, columns)] += 1
+            together[rows[:, None], columns] += 1
             counts[0][rows] += 1
             counts[1][columns] += 1
         expected = np.outer(*counts)
@@ -56,7 +56,7 @@ class Association:
         scores = []
         for row in range(max(0, -lines), len(pairs) - max(0, lines)):
             source, target = pairs[row][0], pairs[row + lines][1]
-            linked = self._phi[np.ix_(rows[row], columns[row + lines])].sum()
+            linked = self._phi[rows[row][:, None], columns[row + lines]].sum()
             size = max(1, len(source) * len(target))
             scores.append((linked + _SHARED * len(source & target)) / sqrt(size))
         return np.array(scores)
@@ -69,8 +69,8 @@ def _frequent(texts: Iterable[Features]) -> dict[str, int]:
     return {feature: index for index, feature in enumerate(chosen)}
 
 
-def _indices(text: Features, known: dict[str, int]) -> list[int]:
-    return [known[feature] for feature in text if feature in known]
+def _indices(text: Features, known: dict[str, int]) -> NDArray[np.intp]:
+    return np.array([known[feature] for feature in text if feature in known], np.intp)
 
 
 def shifted_pairs(pairs: Sequence[FeaturePair], lines: int) -> list[FeaturePair]:
