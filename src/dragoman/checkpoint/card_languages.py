@@ -9,6 +9,7 @@ from typing import Any
 from dragoman.checkpoint.meta import Meta
 from dragoman.models.interface import Side
 from dragoman.models.kinds import ModelKind
+from dragoman.text.detection.detector import release_model
 from dragoman.text.detection.language_names import NAMES
 from dragoman.text.detection.sample import sample_language
 
@@ -52,6 +53,7 @@ class CardLanguages:
                 codes = (code,)
                 guessed.append(_FROM_TEXTS)
             sides[side] = codes
+        release_model()
         return cls(sides.get("source", ()), sides.get("target", ()), tuple(dict.fromkeys(guessed)))
 
     @property

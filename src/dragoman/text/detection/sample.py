@@ -5,7 +5,7 @@ from functools import lru_cache
 from itertools import islice
 
 from dragoman.base.errors import DragomanError
-from dragoman.text.detection.detector import Detector, release_model
+from dragoman.text.detection.detector import Detector
 
 _SENTENCES, _CHARACTERS = 200, 2_000
 """The maximum size of a sample."""
@@ -18,7 +18,7 @@ def sample_language(sentences: Iterable[str]) -> str | None:
     """Return the two-letter or three-letter code of the language of sentences.
 
     Returns None if there are fewer than 100 letters, if no language has a probability of at least 95%, or if the
-    library of the detector is not installed.
+    library of the detector is not installed. Call `release_model` after the last sample.
     """
     return _detect(" ".join(islice(sentences, _SENTENCES))[:_CHARACTERS])
 
@@ -31,6 +31,4 @@ def _detect(text: str) -> str | None:
         detection = Detector([]).most_probable(text)
     except DragomanError:
         return None
-    finally:
-        release_model()
     return None if detection is None or detection.confidence < _MIN_CONFIDENCE else detection.language
