@@ -179,7 +179,7 @@ class Engine:
         for index, batch in enumerate(batches):
             micro = None if micro_batches is None else micro_batches[index]
             seed = _combine_seeds(self.seed, point.step, *((index,) if micro is None else micro.key))
-            torch.manual_seed(seed)
+            self._seed(seed)
             with self.profile.phase("transfer"):
                 batch = batch.to(self.runtime.device)
             if self.captured is not None and not self.profile.active:
@@ -199,6 +199,17 @@ class Engine:
             loss = replace(loss, total=loss.total.detach())
             losses.append(_MicroBatchLoss(loss, batch.task, batch.target_tokens, micro is None or micro.real))
         return losses
+
+    def _seed(self, seed: int) -> None:
+        """Seed the generators of the CPU and of the device.
+
+        `torch.manual_seed` formats the call stack for each kind of GPU that is missing, which takes a quarter of a
+        millisecond, several percent of an update of a small model.
+        """
+        if self.runtime.device.type == "cpu":
+            torch.default_generator.manual_seed(seed)
+        else:
+            torch.manual_seed(seed)
 
     def _by_threads(
         self, threads: Threads, batches: Sequence[Batch], point: TrainingPoint, tokens: Tokens
