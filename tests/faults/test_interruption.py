@@ -101,9 +101,12 @@ def test_a_signal_during_the_last_validation_ends_the_run(
     assert "the model of step 8" in capsys.readouterr().out
 
 
-def test_the_command_itself(tmp_path: Path) -> None:
-    """`python -m dragoman train`, without the tests' server."""
-    command = [sys.executable, "-m", "dragoman", "train", *write_corpus(tmp_path), *SETTINGS, "train.log_every=1"]
+def test_the_command_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`python -m dragoman train`, without the tests' server. It is resumed in this process."""
+    settings = [*SETTINGS, "train.log_every=1", "train.validate_every=8"]
+    command = [sys.executable, "-m", "dragoman", "train", *write_corpus(tmp_path), *settings]
     environment = process_environment()
     with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as process:
         end = time.monotonic() + 60
@@ -113,14 +116,14 @@ def test_the_command_itself(tmp_path: Path) -> None:
         _, said = process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGTERM, said
     assert "everything is saved" in said.splitlines()[-1]
-    done = reached(tmp_path)
-    again = [*command[:4], "--resume", "--out", RUN, f"train.max_steps={done + 1}"]
-    finished = subprocess.run(again, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
-    assert finished.returncode == 0, finished.stderr
-    assert f"Resuming at step {done}" in finished.stderr
-    assert "BLEU" in finished.stdout
-    assert [line["step"] for line in log_lines(tmp_path) if "loss" in line] == list(range(1, done + 2))
     assert (tmp_path / RUN / "curves.png").read_bytes().startswith(b"\x89PNG")
+    done = reached(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", "--resume", "--out", RUN, f"train.max_steps={done + 1}"]) == 0
+    finished = capsys.readouterr()
+    assert f"Resuming at step {done}" in finished.err
+    assert "BLEU" in finished.out
+    assert [line["step"] for line in log_lines(tmp_path) if "loss" in line] == list(range(1, done + 2))
 
 
 def test_handlers_are_restored_and_catch_one_signal_each() -> None:

@@ -118,7 +118,7 @@ def check_shapes(model: Seq2Seq, seed: int, packs: bool) -> None:
         for batch in batches:
             model.load_state_dict(stored)
             model.zero_grad()
-            torch.manual_seed(seed)
+            torch.default_generator.manual_seed(seed)
             with scale_dropout(0.0):
                 loss = objective(model, batch)
             loss.total.backward()  # type: ignore[no-untyped-call]
@@ -205,7 +205,7 @@ def check_gradient(model: Seq2Seq, seed: int) -> None:
     buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
 
     def loss() -> Tensor:
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)
         logits = model(BATCH.source, BATCH.source_mask, BATCH.inputs).logits()[BATCH.target_mask]
         return functional.cross_entropy(logits, BATCH.labels[BATCH.target_mask])
 
