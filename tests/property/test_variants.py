@@ -2,7 +2,6 @@
 
 import json
 import pickle
-from functools import cache
 from itertools import combinations
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from variant_settings import (
     pairs,
     refusal,
     registry,
+    repeated,
     singles,
 )
 
@@ -46,24 +46,28 @@ REASONS = (
 """Reasons why two variants are incompatible, as parts of messages to users."""
 
 
-@cache
-def checked(config: str, seed: int) -> None:
-    """Many levels are defaults: models already checked in this process are not checked again."""
-    check(ModelConfig.model_validate_json(config), seed)
+CHECKED: set[tuple[str, int]] = set()
+"""The models that were checked in this process, with their seeds. Many levels are defaults, so models recur."""
 
 
 def passes(settings: Settings, seed: int) -> ModelConfig:
     """Check a model; a failure names the model."""
     config = ModelConfig.model_validate(settings)
-    try:
-        checked(config.model_dump_json(), seed)
-    except Exception as error:
-        error.add_note(f"the model's settings: {json.dumps(settings)}")
-        raise
+    model = config.model_dump_json(), seed
+    if model not in CHECKED:
+        try:
+            check(config, seed)
+        except Exception as error:
+            error.add_note(f"the model's settings: {json.dumps(settings)}")
+            raise
+        CHECKED.add(model)
     return config
 
 
-@pytest.mark.parametrize("single", singles(), ids=label)
+@pytest.mark.parametrize(
+    "single",
+    [pytest.param(each, id=label(each), marks=[pytest.mark.slow] * (each in repeated())) for each in singles()],
+)
 def test_every_variant_keeps_the_promises(single: Single) -> None:
     """A level that is incompatible with the simplest model must be compatible with another one."""
     known = any(IMPOSSIBLE.get(path) == level for path, level in (*single[0].conditions, (single[0].path, single[1])))
