@@ -5,6 +5,7 @@ import importlib.metadata
 import re
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
 COMES_WITH_TORCH = {"triton"}
@@ -20,6 +21,7 @@ def names(requirements: list[str]) -> set[str]:
     }
 
 
+@cache
 def imported_distributions() -> dict[str, set[str]]:
     """Return the files of src/ that import each distribution, by its name."""
     providers = importlib.metadata.packages_distributions()

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import regex
 
 ROOT = Path(__file__).resolve().parents[2]
 READ = ("*.py", "*.md", "*.c", "*.h", "*.js", "*.html", "*.yaml", "*.toml")
@@ -42,6 +43,8 @@ PATTERNS = {
     "whose … is none": r"(?-i:\bwhose [^.;:]{0,40} is none\b)",
     "as far as": r"\bas far as\b(?! possible\b)",
 }
+FORBIDDEN = regex.compile("|".join(f"(?:{pattern})" for pattern in PATTERNS.values()), regex.IGNORECASE)
+"""Compiled by `regex`, which finds many alternatives four times as fast as `re`."""
 EXCEPTIONS = (
     ("src/dragoman/documents/document.py", "mended"),  # the former name of a public field
     ("tests/unit/test_guarding.py", "done.mended"),
@@ -61,8 +64,7 @@ def files() -> list[Path]:
 
 def faults(name: str, text: str) -> Iterator[str]:
     """The patterns of a file's lines; a phrase that is broken over two lines counts for the first."""
-    found = re.compile("|".join(f"(?:{pattern})" for pattern in PATTERNS.values()), re.IGNORECASE)
-    for match in found.finditer(re.sub(r"\n[ \t]*(?:#|//|\*)?[ \t]*(?=\S)", lambda gap: " " * len(gap[0]), text)):
+    for match in FORBIDDEN.finditer(re.sub(r"\n[ \t]*(?:#|//|\*)?[ \t]*(?=\S)", lambda gap: " " * len(gap[0]), text)):
         number = text.count("\n", 0, match.start()) + 1
         line = text.splitlines()[number - 1]
         if not any(name == file and part in line for file, part in EXCEPTIONS):

@@ -157,23 +157,32 @@ def test_a_document_of_odfpy(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize(
-    ("content", "error"),
+    ("parts", "error"),
     [
-        (b"a dog", "not an OpenDocument text"),
-        (packed({"a.xml": "<a/>"}), "has no content.xml"),
-        (packed({"content.xml": "<a/>"}, "application/vnd.oasis.opendocument.spreadsheet"), "spreadsheet"),
-        (packed({"content.xml": part("content", "<a>")}), "the part content.xml of this document, line 2"),
-        (packed({"content.xml": '<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><a>&b;</a>'}), "document type"),
-        (packed({"content.xml": "<a>" * 300}), "nested more than 200 deep"),
-        (packed({"content.xml": part("content", "").encode("utf-16")}), "is not UTF-8"),
-        (packed({"content.xml": "", "META-INF/manifest.xml": "<m:encryption-data/>"}), "encrypted"),
-        (packed({"content.xml": b"<a>" + b" " * (65 << 20)}), "would unpack to"),
-        (packed({"content.xml": b"<a>" + b" " * (17 << 20)}), "bytes of unpacked text"),
+        ({"a.xml": "<a/>"}, "has no content.xml"),
+        ({"content.xml": part("content", "<a>")}, "the part content.xml of this document, line 2"),
+        ({"content.xml": '<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><a>&b;</a>'}, "document type"),
+        ({"content.xml": "<a>" * 300}, "nested more than 200 deep"),
+        ({"content.xml": part("content", "").encode("utf-16")}, "is not UTF-8"),
+        ({"content.xml": "", "META-INF/manifest.xml": "<m:encryption-data/>"}, "encrypted"),
     ],
 )
-def test_invalid_and_malicious_documents(content: bytes, error: str) -> None:
+def test_invalid_and_malicious_documents(parts: dict[str, str | bytes], error: str) -> None:
     with pytest.raises(DocumentError, match=error):
-        translated(content)
+        translated(packed(parts))
+
+
+@pytest.mark.parametrize(("megabytes", "error"), [(65, "would unpack to"), (17, "bytes of unpacked text")])
+def test_an_archive_bomb_is_not_unpacked(megabytes: int, error: str) -> None:
+    with pytest.raises(DocumentError, match=error):
+        translated(packed({"content.xml": b"<a>" + b" " * (megabytes << 20)}))
+
+
+def test_other_files_are_refused() -> None:
+    with pytest.raises(DocumentError, match="not an OpenDocument text"):
+        translated(b"a dog")
+    with pytest.raises(DocumentError, match="spreadsheet"):
+        translated(packed({"content.xml": "<a/>"}, "application/vnd.oasis.opendocument.spreadsheet"))
 
 
 def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:

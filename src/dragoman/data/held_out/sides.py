@@ -1,7 +1,7 @@
 """`Sides`: the languages of both sides of the training pairs, with which other pairs are compared."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import log
 
@@ -23,20 +23,17 @@ class LetterProfile:
     """The frequencies of the sequences of three characters in a list of texts."""
 
     def __init__(self, texts: Iterable[str]) -> None:
-        self._counts = Counter(sequence for text in texts for sequence in _sequences(text))
-        self._total = self._counts.total() + _SMOOTHING * (len(self._counts) + 1)
+        self.counts = Counter(sequence for text in texts for sequence in _sequences(text))
+        self._total = self.counts.total() + _SMOOTHING * (len(self.counts) + 1)
 
-    def __contains__(self, sequence: str) -> bool:
-        return sequence in self._counts
-
-    def log_probability(self, sequences: Iterable[str]) -> float:
-        """Return the log-probability of sequences of characters in nats."""
-        return sum(log((self._counts[sequence] + _SMOOTHING) / self._total) for sequence in sequences)
+    def log_probability(self, sequence: str) -> float:
+        """Return the log-probability of a sequence of characters in nats."""
+        return log((self.counts[sequence] + _SMOOTHING) / self._total)
 
 
-def _sequences(text: str) -> Iterator[str]:
+def _sequences(text: str) -> list[str]:
     padded = f" {text.strip().casefold()} "
-    return (padded[start : start + _ORDER] for start in range(len(padded) - _ORDER + 1))
+    return [padded[start : start + _ORDER] for start in range(len(padded) - _ORDER + 1)]
 
 
 @dataclass(frozen=True)
@@ -71,8 +68,12 @@ class Sides:
     def __init__(self, pairs: Sequence[tuple[str, str]]) -> None:
         """pairs: a sample. Every other pair is used to check whether the sides can be distinguished."""
         known, held_out = pairs[::2], pairs[1::2]
-        self._source = LetterProfile(source for source, _ in known)
-        self._target = LetterProfile(target for _, target in known)
+        source, target = (LetterProfile(pair[side] for pair in known) for side in (0, 1))
+        self._preferences = {
+            sequence: target.log_probability(sequence) - source.log_probability(sequence)
+            for sequence in source.counts.keys() | target.counts.keys()
+        }
+        """By how many nats each sequence is more probable on the target side than on the source side."""
         own = self._compare(held_out)
         self.are_distinct = own is not None and max(own.sources, own.targets) <= 1 - _MIN_DISTINCT
 
@@ -94,8 +95,6 @@ class Sides:
 
         Returns 0 for a text most of which is unlike both sides, such as a text in a third language.
         """
-        sequences = list(_sequences(text))
-        known = [sequence for sequence in sequences if sequence in self._source or sequence in self._target]
-        if len(known) < _MIN_KNOWN * len(sequences):
-            return 0.0
-        return self._target.log_probability(known) - self._source.log_probability(known)
+        sequences = _sequences(text)
+        known = [self._preferences[sequence] for sequence in sequences if sequence in self._preferences]
+        return sum(known) if len(known) >= _MIN_KNOWN * len(sequences) else 0.0
