@@ -15,16 +15,19 @@ import dragoman
 API = ROOT / "docs" / "reference" / "api"
 NAMES = [name for name in dragoman.__all__ if name != "__version__"]
 LANGUAGES = ["corpus", "translator", "language-model", "reviews", "classifier"]
-SLOW = {"translate_shards"}
-"""Examples that take more than a few seconds: Ray starts several processes."""
-SERVED = {"Client", "AsyncClient"}
-"""Examples that need a server."""
-
 _SERVER = """```bash
 dragoman serve runs/ende > server.log 2>&1 &
 curl --silent --retry 40 --retry-delay 1 --retry-all-errors --fail localhost:5000/health/ready > health.json
 ```
 """
+_WITHOUT_RAY = """```python
+import pytest
+from bulk_shards import without_ray
+without_ray(pytest.MonkeyPatch())
+```
+"""
+PREPARATIONS = {"Client": _SERVER, "AsyncClient": _SERVER, "translate_shards": _WITHOUT_RAY}
+"""Blocks before an example: what it needs, or in place of Ray, which starts several processes."""
 _EXAMPLE = re.compile(r"^>>> .*", re.DOTALL | re.MULTILINE)
 _DIRECTIVE = re.compile(r"^\.\. auto(?:function|class|exception|data):: (\S+)$", re.MULTILINE)
 SHOWN = [name for page in API.glob("*.md") for name in _DIRECTIVE.findall(page.read_text(encoding="utf-8"))]
@@ -44,16 +47,24 @@ def files(address: str, tmp_path: Any, tmp_path_factory: pytest.TempPathFactory)
     return folder
 
 
-@pytest.mark.commands
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in NAMES]
-)
-def test_the_example_runs(name: str, files: Any, address: str, tmp_path: Any) -> None:
+def run_example(name: str, preparation: str, files: Any, address: str, scratch: Any) -> None:
     example = _EXAMPLE.search(docstring(name))
     assert example, f"the docstring of {name} has no example"
-    page = f"{_SERVER if name in SERVED else ''}\n```python\n{example[0].rstrip()}\n```\n"
-    with PageCommands(address, files, tmp_path / "scratch") as commands:
-        assert commands.run_page(page) == 1 + (name in SERVED)
+    page = f"{preparation}\n```python\n{example[0].rstrip()}\n```\n"
+    with PageCommands(address, files, scratch) as commands:
+        assert commands.run_page(page) == 1 + bool(preparation)
+
+
+@pytest.mark.commands
+@pytest.mark.parametrize("name", NAMES)
+def test_the_example_runs(name: str, files: Any, address: str, tmp_path: Any) -> None:
+    run_example(name, PREPARATIONS.get(name, ""), files, address, tmp_path / "scratch")
+
+
+@pytest.mark.slow
+@pytest.mark.commands
+def test_files_are_translated_with_ray(files: Any, address: str, tmp_path: Any) -> None:
+    run_example("translate_shards", "", files, address, tmp_path / "scratch")
 
 
 @pytest.mark.parametrize("name", NAMES)
