@@ -21,6 +21,7 @@ extensions = [
     "index_lists",
     "repository_files",
     "prose_docstrings",
+    "searched_numbers",
 ]
 root_doc = "index"
 exclude_patterns = ["site"]

@@ -28,6 +28,17 @@ var Scorer = {
 // Sphinx ignores most words that say nothing about the answer, but not these.
 for (const word of ["can", "get", "may", "use"]) stopwords.add(word);
 
+// Sphinx drops numbers from queries. The index has those of three or more digits (searched_numbers.py).
+var parseWithoutNumbers = Search._parseQuery;
+Search._parseQuery = (query) => {
+  const [whole, searchTerms, excludedTerms, highlightTerms, objectTerms] = parseWithoutNumbers(query);
+  for (const number of splitQuery(query).filter((word) => /^\d{3,}$/.test(word))) {
+    searchTerms.add(number);
+    highlightTerms.add(number);
+  }
+  return [whole, searchTerms, excludedTerms, highlightTerms, objectTerms];
+};
+
 /** A page is found if it has words with this share of the weight of all words. */
 var LEAST_SHARE = 0.4;
 

@@ -144,6 +144,18 @@ QUESTIONS = [
         "limit request rate",
         "how-to/serving/keys-and-quotas",
     ),
+    Question(
+        "My client gets the status 429. What does it mean?",
+        "own",
+        "429",
+        "how-to/serving/busy-servers",
+    ),
+    Question(
+        "My job ended with exit code 130. Did it fail?",
+        "own",
+        "exit code 130",
+        "reference/exit-codes",
+    ),
 ]
 
 
@@ -188,7 +200,7 @@ def test_a_search_finds_the_page() -> None:
     from browser_tabs import chromium
 
     index = SITE / "searchindex.js"
-    sources = [*DOCS.rglob("*.md"), DOCS / "site" / "search_order.js"]
+    sources = [*DOCS.rglob("*.md"), DOCS / "site" / "search_order.js", DOCS / "site" / "searched_numbers.py"]
     if not index.exists() or any(source.stat().st_mtime > index.stat().st_mtime for source in sources):
         pytest.skip("there is no site of these pages: make docs")
     ranks = {}
