@@ -18,7 +18,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx_copybutton",
     "sphinx_reredirects",
-    "index_lists",
+    "index_pages",
     "repository_files",
     "prose_docstrings",
     "searched_numbers",

@@ -70,8 +70,7 @@ def _meta_fields() -> str:
 def command_index(commands: dict[str, Any]) -> str:
     """Return the list of commands."""
     lines = [f"- [`dragoman {name}`]({name}.md): {_first_line(command.help)}" for name, command in commands.items()]
-    tree = ["```{toctree}", ":hidden:", "", *commands, "```"]
-    return "\n".join([_COMMANDS, *lines, "", *tree, ""])
+    return "\n".join([_COMMANDS, *lines, ""])
 
 
 def command_page(name: str, command: Any) -> str:

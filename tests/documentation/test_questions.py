@@ -160,7 +160,7 @@ QUESTIONS = [
 
 
 def targets(page: Path) -> set[Path]:
-    """Return the pages that a page links to. Those of its toctree are in the text as well."""
+    """Return the pages that a page links to."""
     text = FENCED.sub("", page.read_text(encoding="utf-8"))
     links = re.findall(r"\]\(\s*([^)\s#]+\.md)[^)]*\)", text)
     return {found for link in links if (found := (page.parent / link).resolve()).is_relative_to(DOCS)}

@@ -14,9 +14,9 @@ pytest.importorskip("furo", reason="Sphinx is not installed: make docs installs 
 
 INDEX = """# Title
 - [changes](../CHANGELOG.md), [all](../recipes)
-- a [page](how/page.md), which is long,
-  and [second](how/second.md)
-- [again](how/page.md)
+- a [page](how/page.md), a [heading](how/second.md#other-page)
+
+[Again](how/page.md), and [second](how/second.md).
 """
 PAGE = """# Page
 ## A heading
@@ -76,7 +76,7 @@ def test_links_to_files_outside_docs_lead_to_pages_that_show_them(site: Path) ->
     assert "a.yaml" in (site / "files" / "recipes.html").read_text()
 
 
-def test_the_navigation_has_the_pages_of_the_list_in_its_order(site: Path) -> None:
+def test_the_navigation_has_the_pages_that_the_index_links_to_in_their_order(site: Path) -> None:
     entries = re.findall(r'<li class="toctree-l1"><a [^>]*href="([^"]*)"', (site / "index.html").read_text())
     assert entries == ["how/page.html", "how/second.html"]
 

@@ -71,8 +71,7 @@ class SettingsPages:
         """Return the text of each page by its name."""
         listed = "\n".join(f"- [{title}]({name}.md)" for name, (title, _) in PAGES.items())
         listed += f"\n- [Server: settings of `dragoman serve`]({_SERVER_PAGE}.md)"
-        tree = "\n".join(["```{toctree}", ":hidden:", "", *PAGES, _SERVER_PAGE, "```"])
-        heads = {INDEX: f"{_INTRODUCTION}\n{listed}\n\n{tree}"} | {name: f"# {PAGES[name][0]}" for name in PAGES}
+        heads = {INDEX: f"{_INTRODUCTION}\n{listed}"} | {name: f"# {PAGES[name][0]}" for name in PAGES}
         bodies = {
             name: [self._section(group, name) for group in self.groups if _page(group.path) == name] for name in heads
         }
