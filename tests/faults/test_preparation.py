@@ -1,12 +1,12 @@
 """Preparing a corpus with any number of processes, after kills, and concurrently gives the same result."""
 
-import hashlib
 import json
 import random
 import signal
 from pathlib import Path
 
 import pytest
+from prepared_files import blocks_done, contents
 from training_runs import Process, Server
 
 from dragoman.data.cleaning import blocks
@@ -67,15 +67,6 @@ def start(server: Server, folder: Path, workers: int = 0, fatal: int = -1, name:
     return server.start(folder, "prepare.py", str(folder), str(workers), str(fatal), name=name)
 
 
-def contents(folder: Path) -> dict[str, str]:
-    """Return a digest of every prepared file, including hidden ones."""
-    return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted((folder / "cache").rglob("*"))
-        if path.is_file()
-    }
-
-
 @pytest.fixture(scope="module")
 def prepared(server: Server, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], int]:
     """Return the result of an uninterrupted process, and how many calls could have been its last."""
@@ -110,11 +101,6 @@ def test_a_killed_preparation_reuses_completed_blocks_and_gives_the_same_result(
     process = start(server, tmp_path)
     assert process.wait() == 0, process.said
     assert contents(tmp_path) == expected
-
-
-def blocks_done(folder: Path) -> dict[str, int]:
-    """Return the block files of unfinished work, with their creation times."""
-    return {str(path): path.stat().st_mtime_ns for path in (folder / "cache").glob(".*.unfinished/*.npz")}
 
 
 def test_the_result_does_not_depend_on_the_number_of_processes(

@@ -1,11 +1,11 @@
 """Preparing plain text gives the same result after any number of kills and with any number of processes."""
 
-import hashlib
 import random
 import signal
 from pathlib import Path
 
 import pytest
+from prepared_files import blocks_done, contents
 from training_runs import Server
 
 SCRIPT = """
@@ -59,15 +59,6 @@ def run(server: Server, folder: Path, workers: int = 0, fatal: int = -1) -> tupl
     return process.wait(), (folder / "stdout").read_text(encoding="utf-8")
 
 
-def contents(folder: Path) -> dict[str, str]:
-    """Return a digest of every prepared file, including hidden ones."""
-    return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted((folder / "cache").rglob("*"))
-        if path.is_file()
-    }
-
-
 @pytest.fixture(scope="module")
 def prepared(server: Server, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], int]:
     """Return the result of an uninterrupted process, and how many calls could have been its last."""
@@ -95,8 +86,3 @@ def test_a_killed_preparation_reuses_completed_blocks_and_gives_the_same_result(
     assert most > 20
     run(server, tmp_path, workers=2)
     assert contents(tmp_path) == expected
-
-
-def blocks_done(folder: Path) -> dict[str, int]:
-    """Return the block files of unfinished work, with their creation times."""
-    return {str(path): path.stat().st_mtime_ns for path in (folder / "cache").glob(".*.unfinished/**/*.npz")}

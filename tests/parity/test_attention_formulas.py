@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from random_parameters import perturb
 from torch import Tensor
 
 from dragoman.base.errors import ConfigError
@@ -32,10 +33,7 @@ def attention(sizes: AttentionSizes, **settings: Any) -> SoftAttention:
     torch.manual_seed(4)
     built = SoftAttentionConfig.model_validate(settings).build(sizes).double()
     assert isinstance(built, SoftAttention)
-    with torch.no_grad():
-        for parameter in built.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.3)
-    return built
+    return perturb(built)
 
 
 def score(built: SoftAttention, head: int, query: Array, key: Array) -> float:

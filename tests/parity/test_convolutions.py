@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 from closeness import assert_close
+from random_parameters import perturb
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -49,10 +50,7 @@ def built(encoder: dict[str, Any], decoder: dict[str, Any]) -> Seq2Seq:
     torch.manual_seed(2)
     config = ModelConfig.model_validate({"preset": None, "width": WIDTH, "encoder": encoder, "decoder": decoder})
     model = config.build(SIZE, SIZE).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.3)
-    return model
+    return perturb(model)
 
 
 def conv1d(convolution: Any, states: Tensor, left: int, right: int) -> Tensor:

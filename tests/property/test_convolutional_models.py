@@ -6,16 +6,17 @@ from typing import Any
 import pytest
 import torch
 from closeness import assert_close
+from decoder_inputs import encoded, started, targets
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_search import brute_force, plain_search
+from random_parameters import perturb
 from searching import searched
 from torch import Tensor
 
 from dragoman.data.batches.batch import pad
 from dragoman.decode.forced import force
 from dragoman.decode.search import SearchConfig
-from dragoman.models.interface import Memory, State
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.nn.auxiliary import collecting
 from dragoman.nn.normalisation import BatchNorm
@@ -71,10 +72,8 @@ def model(name: str, size: int = SIZE, width: int = 8) -> Seq2Seq:
     torch.manual_seed(6)
     encoder, decoder = PAIRS[name]
     config = ModelConfig.model_validate({"preset": None, "width": width, "encoder": encoder, "decoder": decoder})
-    built = config.build(size, size).eval()
-    with torch.no_grad():  # initial values of biases and running statistics would hide mistakes
-        for parameter in built.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.3)
+    built = perturb(config.build(size, size).eval())
+    with torch.no_grad():
         if any(isinstance(part, BatchNorm) for part in built.modules()):
             tokens, keep = pad([list(range(4, size)), [4, 5, 6]])
             built.train()
@@ -83,23 +82,9 @@ def model(name: str, size: int = SIZE, width: int = 8) -> Seq2Seq:
     return built.eval()
 
 
-def started(model: Seq2Seq, sources: list[list[int]], extra: int = 0) -> State:
-    return model.decoder.start(memory_of(model, sources, extra))
-
-
-def memory_of(model: Seq2Seq, sources: list[list[int]], extra: int = 0) -> Memory:
-    tokens, keep = pad(sources)
-    tokens = torch.nn.functional.pad(tokens, (0, extra), value=9)
-    return model.encode(tokens, torch.nn.functional.pad(keep, (0, extra)))
-
-
 NAMES = pytest.mark.parametrize("name", PAIRS)
 TOKENS = st.integers(4, SIZE - 1)
 SENTENCES = st.lists(st.lists(TOKENS, min_size=1, max_size=6), min_size=1, max_size=4)
-
-
-def targets(rows: int, length: int) -> Tensor:
-    return torch.randint(4, SIZE, (rows, length), generator=torch.Generator().manual_seed(rows * 100 + length))
 
 
 @NAMES
@@ -107,7 +92,7 @@ def targets(rows: int, length: int) -> Tensor:
 @given(sources=SENTENCES, split=st.lists(st.integers(1, 4), min_size=1, max_size=5))
 @torch.no_grad()
 def test_any_split_of_the_steps_equals_the_whole(name: str, sources: list[list[int]], split: list[int]) -> None:
-    built, tokens = model(name), targets(len(sources), sum(split))
+    built, tokens = model(name), targets(len(sources), sum(split), SIZE)
     whole, after = built.decoder.step(tokens, started(built, sources))
     for lengths in (split, [1] * sum(split)):
         state, parts = started(built, sources), []
@@ -129,7 +114,7 @@ def test_padding_order_and_beams_change_nothing(
     built = model(name)
     order = data.draw(st.permutations(range(len(sources))))
     rows = torch.arange(len(sources)).repeat_interleave(2)
-    tokens = targets(2 * len(sources), 6)
+    tokens = targets(2 * len(sources), 6, SIZE)
     state = started(built, [sources[row] for row in order], extra)
     _, state = built.decoder.step(torch.full((len(sources), 1), BOS), state)
     first, state = built.decoder.step(tokens[:, :2], state.reorder(rows, 2))
@@ -145,7 +130,7 @@ def test_padding_order_and_beams_change_nothing(
 @NAMES
 @torch.no_grad()
 def test_later_tokens_change_only_later_logits_and_the_source_matters(name: str) -> None:
-    built, tokens = model(name), targets(2, 7)
+    built, tokens = model(name), targets(2, 7, SIZE)
     state = started(built, [[5, 6, 7], [8, 9, 10, 4]])
     whole = built.decoder.step(tokens, state)[0].logits()
     for place in range(7):
@@ -164,9 +149,9 @@ def test_search_equals_a_plain_search_and_rescores(name: str) -> None:
     built, sources = model(name), [[5, 9, 4, EOS], [7, EOS], [12, 4, 19, 11, 6, 5, EOS]]
     config = SearchConfig(beam=3, nbest=3, length_factor=0, length_margin=5)
     prefixes = [[7, 7], [], [4]]
-    found = searched(built.decoder, memory_of(built, sources, extra=2), config, prefixes)
+    found = searched(built.decoder, encoded(built, sources, extra=2), config, prefixes)
     for source, hypotheses, prefix in zip(sources, found, prefixes, strict=True):
-        memory = memory_of(built, [source])
+        memory = encoded(built, [source])
         wanted = plain_search(built.decoder, memory, config, prefix)
         assert [(each.tokens, each.finished) for each in hypotheses] == [
             (each.tokens, each.finished) for each in wanted
@@ -183,7 +168,7 @@ def test_search_equals_a_plain_search_and_rescores(name: str) -> None:
 @torch.no_grad()
 def test_an_exhaustive_beam_equals_brute_force(name: str) -> None:
     built = model(name, 7)
-    memory = memory_of(built, [[4, 5, EOS]])
+    memory = encoded(built, [[4, 5, EOS]])
     config = SearchConfig(beam=300, nbest=20, length_factor=0, length_margin=4)
     found = searched(built.decoder, memory, config)[0]
     wanted = brute_force(built.decoder, memory, config, 7)[:20]

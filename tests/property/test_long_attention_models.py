@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 import torch
 from closeness import assert_close
+from decoder_inputs import started, targets
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
+from random_parameters import perturb
 
 from dragoman.data.batches.batch import pad
-from dragoman.models.interface import State, tree_map
+from dragoman.models.interface import tree_map
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.nn.attention.window import WindowAttention
 
@@ -65,10 +66,7 @@ def model(name: str) -> Seq2Seq:
     config = ModelConfig.model_validate(
         {"preset": None, "width": 8, "encoder": encoder, "decoder": decoder, **positions}
     )
-    built = config.build(SIZE, SIZE).eval()
-    with torch.no_grad():  # initial values of biases would hide mistakes
-        for parameter in built.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.3)
+    built = perturb(config.build(SIZE, SIZE).eval())
     for module in built.modules():
         if isinstance(module, WindowAttention):
             module.block = 2
@@ -87,23 +85,13 @@ TOKENS = st.integers(4, SIZE - 1)
 SENTENCES = st.lists(st.lists(TOKENS, min_size=1, max_size=9), min_size=1, max_size=4)
 
 
-def targets(rows: int, length: int) -> Tensor:
-    return torch.randint(4, SIZE, (rows, length), generator=torch.Generator().manual_seed(rows * 100 + length))
-
-
-def started(model: Seq2Seq, sources: list[list[int]], extra: int = 0) -> State:
-    tokens, keep = pad(sources)
-    tokens = torch.nn.functional.pad(tokens, (0, extra), value=9)
-    return model.decoder.start(model.encode(tokens, torch.nn.functional.pad(keep, (0, extra))))
-
-
 @NAMES
 @settings(max_examples=8, deadline=None)
 @given(sources=SENTENCES, split=st.lists(st.integers(1, 6), min_size=1, max_size=5))
 @torch.no_grad()
 def test_any_split_of_the_steps_equals_the_whole(name: str, sources: list[list[int]], split: list[int]) -> None:
     built = model(name)
-    tokens = targets(len(sources), sum(split))
+    tokens = targets(len(sources), sum(split), SIZE)
     whole, _ = built.decoder.step(tokens, started(built, sources))
     for lengths in (split, [1] * sum(split)):
         state, parts = started(built, sources), []
@@ -149,7 +137,7 @@ def test_padding_and_the_batchs_order_change_nothing(
     name: str, sources: list[list[int]], extra: int, random: Random
 ) -> None:
     built = model(name)
-    tokens = targets(len(sources), 5)
+    tokens = targets(len(sources), 5, SIZE)
     order = random.sample(range(len(sources)), len(sources))
     found = built.decoder.step(tokens[order], started(built, [sources[row] for row in order], extra))[0].logits()
     for place, row in enumerate(order):
@@ -163,7 +151,7 @@ def test_padding_and_the_batchs_order_change_nothing(
 @torch.no_grad()
 def test_later_tokens_do_not_change_earlier_ones(name: str, sources: list[list[int]], place: int) -> None:
     built = model(name)
-    tokens = targets(len(sources), 8)
+    tokens = targets(len(sources), 8, SIZE)
     changed = tokens.clone()
     changed[:, place] = 4 + (tokens[:, place] - 3) % (SIZE - 4)
     one = built.decoder.step(tokens, started(built, sources))[0].logits()
@@ -178,7 +166,7 @@ def test_the_cache_is_as_large_after_many_tokens_as_after_few(name: str) -> None
     built = model(name)
     sizes = []
     for length in (8, 30):
-        _, state = built.decoder.step(targets(1, length), started(built, [[5, 6, 7]]))
+        _, state = built.decoder.step(targets(1, length, SIZE), started(built, [[5, 6, 7]]))
         sizes.append([])
         tree_map(lambda tensor: sizes[-1].append(tensor.shape) or tensor, state.cache)
     assert sizes[0] == sizes[1]
@@ -187,7 +175,7 @@ def test_the_cache_is_as_large_after_many_tokens_as_after_few(name: str) -> None
 @NAMES
 @torch.no_grad()
 def test_returning_attention_changes_nothing_else(name: str) -> None:
-    built, tokens = model(name), targets(2, 9)
+    built, tokens = model(name), targets(2, 9, SIZE)
     sources = [[5, 6, 7, 8, 9], [10, 11]]
     plain, _ = built.decoder.step(tokens, started(built, sources))
     read, keep = pad(sources)
@@ -207,7 +195,7 @@ def test_returning_attention_changes_nothing_else(name: str) -> None:
 def test_every_parameter_learns(name: str) -> None:
     built = model(name)
     read, keep = pad([[5, 6, 7, 8, 9, 10, 11], [10, 11]])
-    built(read, keep, targets(2, 9)).logits().square().sum().backward()
+    built(read, keep, targets(2, 9, SIZE)).logits().square().sum().backward()
     silent = [
         each for each, parameter in built.named_parameters() if parameter.grad is None or not parameter.grad.any()
     ]

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import torch
 from closeness import assert_close
+from decoder_inputs import started, targets
 from recurrent_models import BRIDGES, CELLS, SIZE, SYSTEM_WIRINGS, WIRINGS, small_model
-from torch import Tensor
 
 from dragoman.data.batches.batch import pad
 from dragoman.inspect.attention import capture
-from dragoman.models.interface import Memory, State
+from dragoman.models.interface import Memory
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.nn.attention.recording import recording
 
@@ -46,19 +46,9 @@ def model(request: pytest.FixtureRequest) -> Seq2Seq:
     return model_of(*request.param)
 
 
-def targets(rows: int, length: int, seed: int = 0) -> Tensor:
-    return torch.randint(4, SIZE, (rows, length), generator=torch.Generator().manual_seed(seed))
-
-
-def started(model: Seq2Seq, sources: list[list[int]], extra: int = 0) -> State:
-    tokens, keep = pad(sources)
-    tokens = torch.nn.functional.pad(tokens, (0, extra), value=9)
-    return model.decoder.start(model.encode(tokens, torch.nn.functional.pad(keep, (0, extra))))
-
-
 @torch.no_grad()
 def test_any_split_of_the_steps_equals_the_whole(model: Seq2Seq) -> None:
-    tokens = targets(3, 6)
+    tokens = targets(3, 6, SIZE)
     whole, _ = model.decoder.step(tokens, started(model, SOURCES))
     for lengths in ([1] * 6, [2, 3, 1]):
         state, parts = started(model, SOURCES), []
@@ -71,12 +61,12 @@ def test_any_split_of_the_steps_equals_the_whole(model: Seq2Seq) -> None:
 @torch.no_grad()
 def test_hypotheses_of_a_beam_continue_as_if_read_alone(model: Seq2Seq) -> None:
     """Expanded to a beam of three, shuffled within it, and the middle sentence dropped."""
-    first, later = targets(3, 2), targets(9, 2, 1)
+    first, later = targets(3, 2, SIZE), targets(9, 2, SIZE)
     _, state = model.decoder.step(first, started(model, SOURCES))
     state = state.reorder(torch.arange(3).repeat_interleave(3), 3)
     _, state = model.decoder.step(later, state)
     rows = torch.tensor([2, 0, 0, 7, 8, 6])
-    last = targets(6, 2, 2)
+    last = targets(6, 2, SIZE)
     found, _ = model.decoder.step(last, state.reorder(rows, 3))
     for place, row in enumerate(rows.tolist()):
         read = torch.cat([first[row // 3], later[row], last[place]])[None]
@@ -86,7 +76,7 @@ def test_hypotheses_of_a_beam_continue_as_if_read_alone(model: Seq2Seq) -> None:
 
 @torch.no_grad()
 def test_padding_and_the_batchs_order_change_nothing(model: Seq2Seq) -> None:
-    tokens = targets(3, 4)
+    tokens = targets(3, 4, SIZE)
     expected = [
         model.decoder.step(tokens[row : row + 1], started(model, [source]))[0].logits()[0]
         for row, source in enumerate(SOURCES)
@@ -99,7 +89,7 @@ def test_padding_and_the_batchs_order_change_nothing(model: Seq2Seq) -> None:
 
 @torch.no_grad()
 def test_the_source_matters_and_every_part_of_it(model: Seq2Seq) -> None:
-    tokens = targets(1, 4)
+    tokens = targets(1, 4, SIZE)
     one, two = ([[5, 9, 4, 2]], [[5, 9, 14, 2]])
     logits = [model.decoder.step(tokens, started(model, each))[0].logits() for each in (one, two)]
     assert not torch.allclose(*logits, **CLOSE)
@@ -111,7 +101,7 @@ def test_the_source_matters_and_every_part_of_it(model: Seq2Seq) -> None:
 def test_only_attention_reads_more_of_the_source_than_its_summary(wiring: str, attention: str) -> None:
     """The bottleneck of seq2seq: without attention, the encoder's last state is all that a decoder reads."""
     model = model_of("lstm" if attention == "absent" else "gru", wiring, "both", attention)
-    tokens = targets(1, 4)
+    tokens = targets(1, 4, SIZE)
     memory = model.encode(*pad([[5, 9, 4, 2]]))
     assert memory.final is not None
     others = replace(memory, states=memory.states + 1)
@@ -142,7 +132,7 @@ def test_an_encoders_memory_of_a_batch_is_that_of_each_sentence(cell: str, both:
 def test_a_text_of_padding_only_gives_numbers_and_gradients() -> None:
     model = small_model("lstm", "bahdanau", "both", layers=2)
     keep = torch.tensor([[True, True, False], [False, False, False]])
-    logits = model(torch.full((2, 3), 5), keep, targets(2, 3)).logits()
+    logits = model(torch.full((2, 3), 5), keep, targets(2, 3, SIZE)).logits()
     logits.sum().backward()
     assert bool(logits.isfinite().all())
     assert all(bool(each.grad.isfinite().all()) for each in model.parameters() if each.grad is not None)
@@ -155,7 +145,7 @@ def test_attention_has_a_row_per_hypothesis_and_token(wiring: str) -> None:
     tokens, keep = pad(SOURCES)
     memory = model.encode(tokens, keep)
     rows = torch.arange(3).repeat_interleave(2)
-    inputs = targets(6, 4)
+    inputs = targets(6, 4, SIZE)
     output, _ = model.decoder.step(inputs, model.decoder.start(memory, attention=True).reorder(rows, 2))
     assert output.attention is not None
     assert output.attention.shape == (6, 4, 7)

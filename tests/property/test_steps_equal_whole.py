@@ -5,12 +5,11 @@ from random import Random
 
 import torch
 from closeness import assert_close
+from decoder_inputs import started, targets
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
+from random_parameters import perturb
 
-from dragoman.data.batches.batch import pad
-from dragoman.models.interface import State
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 
 SIZE = 20
@@ -32,10 +31,7 @@ def model(norm: str, tied: bool, depths: tuple[int, int]) -> Seq2Seq:
         }
     )
     built = config.build(SIZE, SIZE if tied else SIZE + 3).eval()
-    with torch.no_grad():  # initial values of biases would hide mistakes
-        for parameter in built.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.3)
-    return built
+    return perturb(built)
 
 
 MODELS = st.builds(model, st.sampled_from(["post", "pre"]), st.booleans(), st.sampled_from([(1, 1), (2, 1), (1, 3)]))
@@ -43,21 +39,11 @@ TOKENS = st.integers(4, SIZE - 1)
 SENTENCES = st.lists(st.lists(TOKENS, min_size=1, max_size=6), min_size=1, max_size=4)
 
 
-def targets(rows: int, length: int) -> Tensor:
-    return torch.randint(4, SIZE, (rows, length), generator=torch.Generator().manual_seed(rows * 100 + length))
-
-
-def started(model: Seq2Seq, sources: list[list[int]], extra: int = 0) -> State:
-    tokens, keep = pad(sources)
-    tokens = torch.nn.functional.pad(tokens, (0, extra), value=9)
-    return model.decoder.start(model.encode(tokens, torch.nn.functional.pad(keep, (0, extra))))
-
-
 @settings(max_examples=25, deadline=None)
 @given(MODELS, SENTENCES, st.lists(st.integers(1, 4), min_size=1, max_size=5))
 @torch.no_grad()
 def test_any_split_of_the_steps_equals_the_whole(model: Seq2Seq, sources: list[list[int]], split: list[int]) -> None:
-    tokens = targets(len(sources), sum(split))
+    tokens = targets(len(sources), sum(split), SIZE)
     whole, after = model.decoder.step(tokens, started(model, sources))
     for lengths in (split, [1] * sum(split)):
         state, parts = started(model, sources), []
@@ -106,7 +92,7 @@ def test_reordered_hypotheses_continue_as_if_read_alone(
 def test_padding_and_the_batchs_order_change_nothing(
     model: Seq2Seq, sources: list[list[int]], extra: int, random: Random
 ) -> None:
-    tokens = targets(len(sources), 4)
+    tokens = targets(len(sources), 4, SIZE)
     expected = [
         model.decoder.step(tokens[row : row + 1], started(model, [source]))[0].logits()[0]
         for row, source in enumerate(sources)
@@ -122,7 +108,7 @@ def test_padding_and_the_batchs_order_change_nothing(
 @given(MODELS, SENTENCES, st.integers(1, 4))
 @torch.no_grad()
 def test_later_tokens_do_not_change_earlier_ones(model: Seq2Seq, sources: list[list[int]], place: int) -> None:
-    tokens = targets(len(sources), 5)
+    tokens = targets(len(sources), 5, SIZE)
     changed = tokens.clone()
     changed[:, place] = 4 + (tokens[:, place] - 3) % (SIZE - 4)
     one = model.decoder.step(tokens, started(model, sources))[0].logits()

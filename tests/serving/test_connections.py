@@ -14,6 +14,7 @@ import pytest
 from scripted_server import listening, served, shouting
 
 from dragoman.serving.address import listen
+from dragoman.serving.queue import LineQueue
 
 BODY = b'{"q": "a dog", "source": "en", "target": "de"}'
 HEAD = b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
@@ -133,7 +134,12 @@ def test_input_that_is_not_http(sent: bytes) -> None:
         assert asked(url) == GOOD
 
 
-def test_a_client_that_disconnects_leaves_nothing_in_the_queue() -> None:
+@contextlib.contextmanager
+def occupied_server() -> Iterator[tuple[str, LineQueue]]:
+    """The address and the queue of a server whose model works on a request until the end.
+
+    Then, the model has translated that request and one more, but none of those whose clients have disconnected.
+    """
     begun, go_on = threading.Event(), threading.Event()
     texts: list[str] = []
 
@@ -147,19 +153,32 @@ def test_a_client_that_disconnects_leaves_nothing_in_the_queue() -> None:
         first = threading.Thread(target=asked, args=(url,))
         first.start()
         assert begun.wait(10)
-        body = BODY.replace(b"a dog", b"gone")
-        with connected(url) as gone:
-            gone.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body)
-            time.sleep(0.2)
         (model,) = service.directions.models
-        until = time.monotonic() + 5
-        while model.batcher.queue.lines and time.monotonic() < until:
-            time.sleep(0.01)
-        assert not model.batcher.queue.lines
+        yield url, model.batcher.queue
         go_on.set()
         first.join(10)
         assert asked(url) == GOOD
         assert texts == ["a dog", "a dog"]
+
+
+def wait_for_lines(queue: LineQueue, lines: int, seconds: float = 5) -> None:
+    """Wait until a queue has a number of lines."""
+    until = time.monotonic() + seconds
+    while queue.lines != lines and time.monotonic() < until:
+        time.sleep(0.01)
+    assert queue.lines == lines
+
+
+GONE = BODY.replace(b"a dog", b"gone")
+GONE_REQUEST = HEAD + b"Content-Length: %d\r\n\r\n" % len(GONE) + GONE
+
+
+def test_a_client_that_disconnects_leaves_nothing_in_the_queue() -> None:
+    with occupied_server() as (url, queue):
+        with connected(url) as gone:
+            gone.sendall(GONE_REQUEST)
+            wait_for_lines(queue, 1)
+        wait_for_lines(queue, 0)
 
 
 def test_answers_are_sent_at_once() -> None:
@@ -294,36 +313,12 @@ def test_the_rest_of_an_endless_request_is_not_read(monkeypatch: pytest.MonkeyPa
 
 def test_requests_sent_in_advance_end_when_the_client_disconnects() -> None:
     """Pipelined requests. uvicorn ends only the latest one, and would answer the others."""
-    begun, go_on = threading.Event(), threading.Event()
-    texts: list[str] = []
-
-    def script(row: object) -> list[str]:
-        texts.append(row.text)  # type: ignore[attr-defined]
-        begun.set()
-        assert go_on.wait(10)
-        return shouting(row)  # type: ignore[arg-type]
-
-    with served({"en-de": script}, queue={"cache_entries": 0}) as service, listening(service) as url:  # type: ignore[dict-item]
-        first = threading.Thread(target=asked, args=(url,))
-        first.start()
-        assert begun.wait(10)
-        body = BODY.replace(b"a dog", b"gone")
+    with occupied_server() as (url, queue):
         with connected(url) as gone:
-            gone.sendall((HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body) * 25)
+            gone.sendall(GONE_REQUEST * 25)
             gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # resets the connection
-            (model,) = service.directions.models
-            until = time.monotonic() + 5
-            while not model.batcher.queue.lines and time.monotonic() < until:
-                time.sleep(0.01)
-            assert model.batcher.queue.lines == 1
-        until = time.monotonic() + 2  # earlier than the timeout of a request
-        while model.batcher.queue.lines and time.monotonic() < until:
-            time.sleep(0.01)
-        assert not model.batcher.queue.lines
-        go_on.set()
-        first.join(10)
-        assert asked(url) == GOOD
-        assert texts == ["a dog", "a dog"]
+            wait_for_lines(queue, 1)
+        wait_for_lines(queue, 0, seconds=2)  # earlier than the timeout of a request
 
 
 def test_requests_sent_in_advance_are_answered_in_order() -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from random_parameters import perturb
 from torch import Tensor
 
 from dragoman.base.errors import ConfigError
@@ -27,10 +28,7 @@ def attention(**settings: Any) -> HardAttention:
     torch.manual_seed(3)
     built = HardAttentionConfig.model_validate({"kind": "hard", "gradient": "reinforce", **settings}).build(SIZES)
     assert isinstance(built, HardAttention)
-    with torch.no_grad():
-        for parameter in built.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.3)
-    return built
+    return perturb(built)
 
 
 def inputs(length: int = 4) -> tuple[Tensor, Tensor]:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import torch
 from closeness import assert_all_close
+from random_parameters import perturb
 from torch import Tensor
 
 from dragoman.data.batches.batch import Batch, collate
@@ -23,10 +24,7 @@ def model(self_attention: float, source_attention: float, **settings: Any) -> Se
     torch.manual_seed(5)
     config = {"preset": None, "width": 12, "dropout": 0.0, "encoder": stack, "decoder": decoder}
     built = ModelConfig.model_validate(config).build(SIZE, SIZE)
-    with torch.no_grad():
-        for parameter in built.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.3)
-    return built.train()
+    return perturb(built).train()
 
 
 def batch() -> Batch:

@@ -6,6 +6,7 @@ import pytest
 import torch
 from closeness import assert_close
 from pydantic import ValidationError
+from random_parameters import perturb
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -41,10 +42,7 @@ def model(width: int = 8, **positions: Any) -> Seq2Seq:
     stack = {"layers": 2, "heads": 2, "feedforward": 12, "norm": "pre"}
     config = {"preset": None, "width": width, "encoder": stack, "decoder": stack, **positions}
     built = ModelConfig.model_validate(config).build(20, 20).eval()
-    with torch.no_grad():
-        for parameter in built.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.3)
-    return built
+    return perturb(built)
 
 
 def test_the_lectures_numbers() -> None:

@@ -7,6 +7,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 import torch
+from random_parameters import perturb
 from torch import Tensor
 
 from dragoman.base.errors import ConfigError, DataError, ModelError
@@ -93,10 +94,7 @@ def model(kind: str) -> Seq2Seq:
     encoder = {"kind": kind, **{name: value for name, value in sizes.items() if name in fields}}
     settings = {"preset": None, "width": 8, "encoder": encoder, "decoder": sizes, "tie_embeddings": False}
     built = ModelConfig.model_validate(settings).build(WIDTH, SIZE, vectors=True).eval()
-    with torch.no_grad():
-        for parameter in built.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.3)
-    return built
+    return perturb(built)
 
 
 @pytest.mark.parametrize("kind", ENCODERS)
