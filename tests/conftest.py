@@ -15,6 +15,8 @@ sys.path.insert(0, str(Path(__file__).parent / "fixtures"))
 from training_runs import Server
 
 from dragoman.native import compiler
+from dragoman.training.profiling import utilisation
+from dragoman.training.progress import report
 
 settings.register_profile("busy", suppress_health_check=[HealthCheck.too_slow], deadline=None)
 settings.load_profile("busy")
@@ -90,9 +92,9 @@ def quick_reports(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     """
     if "real_reports" in request.keywords:
         return
-    monkeypatch.setattr("dragoman.training.progress.report.draw_curves", lambda log, png: None)
-    monkeypatch.setattr("dragoman.training.profiling.utilisation._SIZE", {"cpu": 64})
-    monkeypatch.setattr("dragoman.training.profiling.utilisation._SECONDS", 0.001)
+    monkeypatch.setattr(report, "draw_curves", lambda log, png: None)
+    monkeypatch.setattr(utilisation, "_SIZE", {"cpu": 64})
+    monkeypatch.setattr(utilisation, "_SECONDS", 0.001)
 
 
 @pytest.fixture(scope="module")
