@@ -14,7 +14,7 @@ from dragoman.base.cancellation import Cancelled
 from dragoman.base.errors import DragomanError
 from dragoman.base.imports import VARIABLE, import_modules, requested_modules
 from dragoman.base.interruption import EXIT_CODE, InterruptWatch
-from dragoman.base.machine.startup import postpone_garbage_collection, restart_on_tcmalloc
+from dragoman.base.machine.startup import limit_garbage_collection, restart_on_tcmalloc
 from dragoman.cli import (
     align,
     average,
@@ -134,7 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         if own[:1] in (["train"], ["distill"]):
             restart_on_tcmalloc()
-        postpone_garbage_collection()
+        limit_garbage_collection()
     given = move_help_to_end(sys.argv[1:] if arguments is None else arguments)
     verb = next(iter(given[_count_imports(given) :]), "")
     watch = InterruptWatch(_INTERRUPTED.get(verb, "interrupted: nothing was saved"))

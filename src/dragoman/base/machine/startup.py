@@ -1,5 +1,6 @@
 """Settings of memory, of idle threads and of temporary files, made at the start of a process."""
 
+import atexit
 import ctypes
 import gc
 import os
@@ -62,11 +63,12 @@ _OBJECTS = 500_000
 """More than the imports of a command create: about 420,000."""
 
 
-def postpone_garbage_collection() -> None:
-    """Let the garbage collector wait until the process has many objects, and then work as usual.
+def limit_garbage_collection() -> None:
+    """Let the garbage collector wait until the process has many objects, then work as usual, and not search at the end.
 
-    It searches the objects that imports create again and again, and finds no garbage, for 15 % of the time until a
-    command starts its work. Call this function before the other imports.
+    During the imports and when the process ends, it would search the objects of modules again and again without finding
+    any garbage, for a quarter of the time of a short command (docs/EXPERIMENTS.md). Call this function before the other
+    imports.
     """
     usual = gc.get_threshold()
 
@@ -76,6 +78,7 @@ def postpone_garbage_collection() -> None:
 
     gc.callbacks.append(restore)
     gc.set_threshold(_OBJECTS, *usual[1:])
+    atexit.register(gc.freeze)  # functions are called in reverse order: this one after those of modules
 
 
 _SHARED_MEMORY = "/dev/shm"
