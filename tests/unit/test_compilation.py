@@ -20,6 +20,7 @@ from dragoman.training.machine.compilation import compile_layers, explain_compil
 from dragoman.training.machine.journal import Journal
 from dragoman.training.objectives.cross_entropy import CrossEntropy
 from dragoman.training.objectives.objective import TrainingPoint
+from dragoman.training.profiling.stopwatch import Stopwatch, time_methods
 from dragoman.training.updates.update import Update
 
 SIZE, CPU = 30, torch.device("cpu")
@@ -140,6 +141,19 @@ def test_translating_is_not_compiled() -> None:
     assert counting.graphs == 0
     torch.testing.assert_close(compiled(read.source, read.source_mask, read.inputs).hidden, plain)
     assert counting.graphs > 0
+
+
+def test_profiling_does_not_compile_the_layers_again() -> None:
+    compiled, counting = model(stack={"layers": 1}), Counting()
+    compile_layers(compiled, CPU, counting)
+    read, watch = batch(2, LONG, LONG), Stopwatch(CPU)
+    gradient(compiled, read)
+    before = counting.graphs
+    watch.running = True
+    with time_methods(watch, compiled):
+        gradient(compiled, read)
+    assert counting.graphs == before > 0
+    assert {path[-1] for path in watch.seconds} >= {"encoder", "decoder"}
 
 
 def test_parameters_keep_their_names() -> None:

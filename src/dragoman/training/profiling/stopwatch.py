@@ -49,11 +49,16 @@ def time_methods(watch: Stopwatch, model: nn.Module) -> Iterator[None]:
     """Time methods of the model's modules within this context.
 
     A module class lists these methods in `timed`, with the names of their parts. The methods are replaced on the
-    instances, because attention and decoders are not called like modules.
+    instances, because attention and decoders are not called like modules. Compiled layers are not divided into parts,
+    because a clock inside them would have them compiled again, in pieces.
     """
     replaced: list[tuple[nn.Module, str]] = []
 
+    compiled = (module for module in model.modules() if module._compiled_call_impl is not None)
+    excluded = {inner for module in compiled for inner in module.modules()}
     for module in model.modules():
+        if module in excluded:
+            continue
         for method, name in getattr(module, "timed", ()):
             setattr(module, method, _timed(watch, name, getattr(module, method)))
             replaced.append((module, method))
