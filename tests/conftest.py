@@ -75,15 +75,6 @@ def undetected_languages() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session", autouse=True)
-def language_model_stays_loaded() -> Iterator[None]:
-    """Keep the model of the language detection, which takes a third of a second to load, after its first use."""
-    with pytest.MonkeyPatch.context() as patch:
-        for user in ("data.held_out.check", "tasks.compare", "translation.training_texts", "checkpoint.card_languages"):
-            patch.setattr(f"dragoman.{user}.release_model", lambda: None)
-        yield
-
-
 @pytest.fixture(autouse=True)
 def quick_reports(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Skip the slowest parts of a run, except for tests marked `real_reports`.

@@ -264,7 +264,7 @@ def _failing(error: BaseException):
 
 def test_an_unexpected_failure_is_one_message(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture) -> None:
     monkeypatch.delenv("DRAGOMAN_TRACEBACK", raising=False)
-    monkeypatch.setattr(command_line, "app", _failing(ZeroDivisionError("oh")))
+    monkeypatch.setattr(command_line, "root_command", lambda: _failing(ZeroDivisionError("oh")))
     assert main([]) == 1
     err = capfd.readouterr().err
     assert "unexpected ZeroDivisionError" in err
@@ -276,5 +276,5 @@ def test_an_unexpected_failure_is_one_message(monkeypatch: pytest.MonkeyPatch, c
 
 
 def test_ctrl_c_exits_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command_line, "app", _failing(KeyboardInterrupt()))
+    monkeypatch.setattr(command_line, "root_command", lambda: _failing(KeyboardInterrupt()))
     assert main([]) == 130

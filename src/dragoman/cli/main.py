@@ -5,6 +5,8 @@ import sys
 import traceback
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
+from functools import cache
+from typing import Any
 
 import typer
 from typer.main import get_command
@@ -124,6 +126,12 @@ _INTERRUPTED = {
 """Messages after Ctrl-C by command."""
 
 
+@cache
+def root_command() -> Any:
+    """Return the command line as one command. `app(…)` would build all commands again in each call."""
+    return get_command(app)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code.
 
@@ -141,15 +149,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with nullcontext() if verb in ("serve", "workbench") else watch:  # servers handle their signals
             if any(argument == "" or argument.endswith("=") for argument in given):
-                reject_empty_paths(given, get_command(app))
-            app(args=given)
+                reject_empty_paths(given, root_command())
+            root_command()(args=given)
     except SystemExit as stop:
         if isinstance(stop.__context__, BrokenPipeError):  # typer converts it, too
             return _discard_stdout()
         if watch.is_interrupted:  # typer converts KeyboardInterrupt
             print(watch.message, file=sys.stderr)
             return _leave(EXIT_CODE, arguments is None)
-        if stop.code == WRONG_USAGE and (hint := usage_hint(given, get_command(app))):
+        if stop.code == WRONG_USAGE and (hint := usage_hint(given, root_command())):
             print(f"hint: {hint}", file=sys.stderr)
         return _flush_stdout(stop.code if isinstance(stop.code, int) else int(stop.code is not None))
     except (KeyboardInterrupt, Cancelled):
