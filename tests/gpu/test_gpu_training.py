@@ -53,14 +53,16 @@ def test_a_resumed_run_ends_with_the_same_parameters(tmp_path: Path) -> None:
     assert (cut / "training" / "step-00000012" / "model.safetensors").read_bytes() == expected
 
 
+@pytest.mark.parametrize("kind", ["transformer", "recurrent"])
 def test_updates_repeated_as_graphs_end_with_the_parameters_of_other_updates(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Both runs have packed batches."""
+    """Those of a Transformer have packed batches."""
     folders = {}
-    for name, graphs in (("graphs", True), ("packed", False)):
+    for name, graphs in (("graphs", True), ("without", False)):
         chosen = settings(tmp_path, name, 24)
-        chosen["data"]["batch"]["packed"] = True
+        if kind == "recurrent":
+            chosen["model"] = {"preset": "rnn", "width": 64, "dropout": 0.1}
         chosen["train"] |= {"cuda_graphs": graphs, "precision": "float32"}
         folders[name] = train(chosen).folder
     assert "without CUDA graphs" not in capsys.readouterr().err

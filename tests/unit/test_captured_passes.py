@@ -4,6 +4,8 @@ A recording on the CPU, which repeats a function and overwrites its results, sta
 """
 
 from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -118,8 +120,12 @@ def test_each_shape_and_dropout_has_its_own_recording() -> None:
     assert [captured.run(batch(seed), without, 1.0, seed) is not None for seed in range(2)] == [False, True]
 
 
-@pytest.mark.parametrize("several", [False, True], ids=["one task", "two tasks"])
-def test_a_run_repeats_most_of_its_passes(several: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("packed", "several"), [("true", True), ("false", False)], ids=["two packed tasks", "one padded task"]
+)
+def test_a_run_repeats_most_of_its_passes(
+    packed: str, several: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Although its dropout rates rise, and if it has several tasks. Its parameters are those of usual passes."""
     recorded: list[CapturedPasses] = []
     used: list[bool] = []
@@ -130,20 +136,21 @@ def test_a_run_repeats_most_of_its_passes(several: bool, tmp_path: Path, monkeyp
         used.append(result is not None)
         return result
 
-    def stand_in(model: Any, objective: Any, runtime: Runtime) -> CapturedPasses:
+    def stand_in(model: Any, objective: Any, runtime: Runtime, few_shapes: bool) -> CapturedPasses:
+        assert few_shapes
         recorded.append(CapturedPasses(model, objective, runtime, repeated))
         return recorded[-1]
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(CapturedPasses, "run", counted)
     monkeypatch.setattr(setup, "captured_passes", stand_in)
-    batches = ["data.batch.few_shapes=true", "data.batch.packed=true"]
-    options = [*write_corpus(tmp_path, 60), *SETTINGS, *batches, "train.dropout_epochs=4", "train.max_steps=40"]
+    batches = ["data.batch.few_shapes=true", f"data.batch.packed={packed}"]
+    options = [*write_corpus(tmp_path, 60), *SETTINGS, *batches, "train.dropout_epochs=2", "train.max_steps=40"]
     if several:
         options += [*BESIDE, *(f"auxiliary_tasks.tasks.reversed.{each}" for each in batches)]
     assert main(["train", *options, "--quiet"]) == 0
     assert recorded[0].active and len(used) == 40 * (1 + several)
-    assert sum(used) > 0.5 * len(used)
+    assert sum(used) > 0.4 * len(used)
     monkeypatch.setattr(CapturedPasses, "run", lambda *_: None)
     assert main(["train", *options, "--quiet", "--out", "other"]) == 0
     states = [load_file(tmp_path / folder / "model.safetensors") for folder in ("run", "other")]
@@ -197,25 +204,21 @@ def test_a_recording_that_cannot_be_used_is_not_used(
 def test_no_value_is_read_while_a_pass_is_recorded(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Reading one would wait for the GPU, which is impossible in a CUDA graph. The tensors here have no values."""
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda _: False)  # it does not know the device `meta`
-    read = batch(0).map_tensors(lambda tensor: tensor.to("meta"))
+    monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())
+    packed = batch(0).map_tensors(lambda tensor: tensor.to("meta"))
+    padded = replace(packed, packing=None, source_packing=None)
     count = 0
     for settings in list(cases().values())[part::4]:
         config = ModelConfig.model_validate(settings)
-        if not config.packs or any(word in str(settings) for word in ("experts", "hard", "batch")):
-            continue  # padded, or not recorded
+        if any(word in str(settings) for word in ("'experts': {", "'hard'", "'batch'")):
+            continue  # not recorded
         trained = config.build(SIZE, SIZE).train().to("meta")
         parameters = [each for each in trained.parameters() if each.requires_grad]
         with collecting(1) as auxiliary:
-            total, _ = CrossEntropy().packed_sums(trained, read)
+            total, _ = CrossEntropy().static_sums(trained, packed if config.packs else padded)
         assert torch.autograd.grad(total, parameters, allow_unused=True) or auxiliary.penalties
         count += 1
     assert count > 10
-
-
-def test_padded_batches_are_not_recorded() -> None:
-    captured = passes(model())
-    padded = collate([[5], [6, 7]], [[5], [6]], range(2))
-    assert [captured.run(padded, POINT, 1.0, 0) for _ in range(3)] == [None] * 3
 
 
 def test_there_are_few_shapes() -> None:

@@ -157,8 +157,9 @@ class LoopConfig(Config):
     )
     cuda_graphs: bool = Field(
         True,
-        description="On a GPU, repeat the passes over packed batches as CUDA graphs. A graph is used only if its first "
-        "results agree with those without it. Only for the loss cross_entropy on a single GPU.",
+        description="On a GPU, repeat the passes over batches of few shapes (`data.batch.few_shapes`) as CUDA graphs. "
+        "A graph is used only if its first results agree with those without it. Only for the loss cross_entropy on a "
+        "single GPU.",
     )
     threads: int | None = Field(
         None,

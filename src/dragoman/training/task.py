@@ -259,6 +259,12 @@ class Job(ABC):
         )
         self.use_batches(chosen)
 
+    @property
+    def has_few_shapes(self) -> bool:
+        """Whether the batches of the run have few shapes (`data.batch.few_shapes`)."""
+        batch = getattr(getattr(self.run, "data", None), "batch", None)
+        return batch is not None and batch.few_shapes is True
+
     def use_batches(self, batch: BatchConfig) -> None:
         """Set the section `data.batch` of the run."""
         self.run = self.run.model_copy(update={"data": self.run.data.model_copy(update={"batch": batch})})

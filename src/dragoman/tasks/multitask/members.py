@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dragoman.base.packing import Packing
 from dragoman.training.objectives.objective import FIRST, Loss, Objective, TrainingPoint
 from dragoman.training.ranks.ranks import Runtime
 from dragoman.training.task import Job, Validator
@@ -34,11 +33,6 @@ class TaskBatch:
     def to(self, device: torch.device) -> "TaskBatch":
         """Return the batch on `device`."""
         return replace(self, batch=self.batch.to(device))
-
-    @property
-    def packing(self) -> Packing | None:
-        """The packing of the targets; None for padded batches."""
-        return getattr(self.batch, "packing", None)
 
     def map_tensors(self, function: Callable[[Tensor], Tensor]) -> "TaskBatch":
         """Apply a function to all tensors."""
@@ -84,10 +78,10 @@ class MultiTaskObjective:
         """See `StaticObjective`."""
         return all(getattr(objective, "is_static", False) for objective in self.objectives.values())
 
-    def packed_sums(self, model: Any, batch: TaskBatch) -> tuple[Tensor, Tensor]:
+    def static_sums(self, model: Any, batch: TaskBatch) -> tuple[Tensor, Tensor]:
         """See `StaticObjective`. The summed loss is multiplied by λ."""
         member, objective = self.members[batch.task], self.objectives[batch.task]
-        total, cross_entropy = objective.packed_sums(member.body(model), batch.batch)  # type: ignore[attr-defined]
+        total, cross_entropy = objective.static_sums(member.body(model), batch.batch)  # type: ignore[attr-defined]
         return member.weight * total, cross_entropy
 
     def __call__(self, model: Any, batch: TaskBatch, point: TrainingPoint = FIRST) -> Loss:

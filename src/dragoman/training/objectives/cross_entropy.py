@@ -78,18 +78,20 @@ class CrossEntropy:
         """See `StaticObjective`. Subclasses are not static."""
         return type(self) is CrossEntropy and getattr(self.predict, "is_static", self.predict is teacher_forcing)
 
-    def packed_sums(self, model: Any, batch: Any) -> tuple[Tensor, Tensor]:
+    def static_sums(self, model: Any, batch: Any) -> tuple[Tensor, Tensor]:
         """See `StaticObjective`."""
         output, packing = model(*batch.model_inputs), batch.packing
-        labels = batch.labels.flatten().index_select(0, packing.padded)
+        labels, counted = batch.labels.flatten(), batch.target_mask.flatten()
+        if packing is not None:
+            labels, counted = labels.index_select(0, packing.padded), packing.tokens[0]
         losses = projected_losses(
-            output.hidden[0],
+            output.hidden.flatten(0, 1),
             output.projection.weight,
             labels,
             self.smoothing,
             self.prior,
             bias=output.projection.bias,
-            counted=packing.tokens[0],
+            counted=counted,
         )
         return losses.total, losses.cross_entropy
 

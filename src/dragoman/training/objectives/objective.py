@@ -77,11 +77,11 @@ class StaticObjective(Protocol):
     @property
     def is_static(self) -> bool: ...
 
-    def packed_sums(self, model: Any, batch: Any) -> tuple[Tensor, Tensor]:
-        """Return the summed loss and the summed cross-entropy of a packed batch, both as tensors.
+    def static_sums(self, model: Any, batch: Any) -> tuple[Tensor, Tensor]:
+        """Return the summed loss and the summed cross-entropy of a batch, both as tensors.
 
-        Filler is computed and left out of the sums, so that the shapes do not depend on the number of tokens. Auxiliary
-        losses are not included.
+        Filler and padding are computed and left out of the sums, so that the shapes do not depend on the number of
+        tokens. Auxiliary losses are not included.
         """
         ...
 

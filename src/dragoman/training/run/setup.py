@@ -170,7 +170,9 @@ def _build_session(prepared: PreparedRun, ranks: Ranks, stack: ExitStack, chosen
     set_rate_factors(optimiser, rate_factors(model, config.layer_decay, config.head_rate or 1.0))
     unfreeze_every = config.unfreeze_every
     runtime = Runtime(ranks.device, precision, ranks)
-    captured = captured_passes(parallel.model, objective, runtime) if config.cuda_graphs else None
+    captured = None
+    if config.cuda_graphs:
+        captured = captured_passes(parallel.model, objective, runtime, job.has_few_shapes)
     return Session(
         job=job,
         model=model,

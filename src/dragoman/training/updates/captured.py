@@ -16,7 +16,7 @@ from dragoman.training.ranks.ranks import Runtime
 DROPOUT_LEVELS = 8
 """Number of steps in which dropout rates rise at the beginning of a run, because a graph contains the rates."""
 
-MAX_GRAPHS = 48
+MAX_GRAPHS = 128
 """Maximum number of graphs, one per shape. Further shapes are computed without graphs."""
 
 _MAX_DIFFERENCE = 0.01
@@ -80,7 +80,7 @@ class CudaGraphs:
 
 @dataclass
 class CapturedPasses:
-    """Computes the gradients of packed batches by replaying recorded passes.
+    """Computes the gradients of batches of few shapes by replaying recorded passes.
 
     A pass is recorded when a shape of batches occurs for the second time with the same dropout rates, which should
     therefore change rarely (`DROPOUT_LEVELS`). Its first results are compared with those of
@@ -110,7 +110,7 @@ class CapturedPasses:
 
         Returns None, without any effect, for batches that must be computed without a graph.
         """
-        if not self.active or batch.packing is None:
+        if not self.active:
             return None
         if point.dropout != self._dropout:
             self._graphs.clear()
@@ -155,7 +155,7 @@ class CapturedPasses:
     def _compute(self, batch: Any, point: TrainingPoint) -> _Results:
         """Compute the loss and the gradients of a batch with operations that do not wait for the device."""
         with self.runtime.autocast(), scale_dropout(point.dropout), collecting(point.step) as auxiliary:
-            total, cross_entropy = self.objective.packed_sums(self.model, batch)
+            total, cross_entropy = self.objective.static_sums(self.model, batch)
         if auxiliary.penalties or auxiliary.decisions or auxiliary.counts:
             raise NotCapturable("the model has auxiliary losses or counters")
         gradients = torch.autograd.grad(total * self._factor, self._parameters, allow_unused=True)
@@ -194,13 +194,13 @@ class CapturedPasses:
         warn(f"updates are computed without CUDA graphs, because a graph could not be used: {reason}")
 
 
-def captured_passes(model: nn.Module, objective: Any, runtime: Runtime) -> CapturedPasses | None:
+def captured_passes(model: nn.Module, objective: Any, runtime: Runtime, few_shapes: bool) -> CapturedPasses | None:
     """Return the passes of a run on one GPU, or None if its updates cannot be recorded.
 
-    They cannot if the model has running statistics, which recording would change.
+    They cannot if the model has running statistics, which recording would change, or if batches have many shapes.
     """
     has_statistics = any(not isinstance(each, nn.Parameter) for each in model.state_dict(keep_vars=True).values())
-    if runtime.device.type != "cuda" or runtime.ranks.distributed or has_statistics:
+    if runtime.device.type != "cuda" or runtime.ranks.distributed or has_statistics or not few_shapes:
         return None
     if not isinstance(objective, StaticObjective) or not objective.is_static:
         return None
