@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tiny_model import tiny_config, write_tiny_model
@@ -18,6 +19,7 @@ from training_runs import SETTINGS, process_environment, write_corpus
 from dragoman.base.cancellation import Cancelled, active_cancellation, check_cancelled
 from dragoman.base.files import atomic_folder
 from dragoman.base.interruption import EXIT_CODE, InterruptWatch, interruptible
+from dragoman.translation.engines.native.model import NativeModel
 from dragoman.translation.translator import Translator
 
 SECONDS = 2.5 * (1 + 2 * (os.getloadavg()[0] > 2 * (os.cpu_count() or 1)))
@@ -167,19 +169,26 @@ def test_a_process_that_does_not_react_is_ended_without_leftovers(kind: str, tmp
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_translation_from_python_ends_inside_compiled_code(tmp_path: Path) -> None:
-    """Without the command line, the native engine is interrupted in the middle of a long call."""
+def test_a_translation_from_python_ends_inside_compiled_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the command line, the native engine is interrupted in the middle of a long call.
+
+    The waiting texts are not encoded, which would take several seconds.
+    """
     model = tmp_path / "model"
-    write_tiny_model(model, config=tiny_config(width=64, encoder={"layers": 4, "heads": 4, "feedforward": 256}))
+    write_tiny_model(model, config=tiny_config(width=64, encoder={"layers": 12, "heads": 4, "feedforward": 256}))
     translator = Translator.load(model, engine="native", precision="float32", threads=1)
     texts = ["a dog runs " * 20] * 4000
-    timer = press_after(0.5)
-    started = time.monotonic()
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            translator.translate(texts, beam=8, divide=False, search=["search.minimum_length=100"])
-    finally:
-        timer.join()
+    call, begun = NativeModel.translate, []
+
+    def interrupted_call(model: NativeModel, *arguments: Any) -> Any:
+        begun.append((time.monotonic(), press_after(0.5)))
+        return call(model, *arguments)
+
+    monkeypatch.setattr(NativeModel, "translate", interrupted_call)
+    with pytest.raises(KeyboardInterrupt):
+        translator.translate(texts, beam=8, divide=False, search=["search.minimum_length=100"])
+    [(started, timer)] = begun
+    timer.join()
     assert time.monotonic() - started < 0.5 + SECONDS
 
 

@@ -88,11 +88,31 @@ static int batch_init(Batch *batch, const WorkerContext *context) {
     return 1;
 }
 
+static int is_cancelled(const Request *request) { return __atomic_load_n(&request->cancelled, __ATOMIC_RELAXED); }
+
+/* Removes requests from the queue into `requests`, and returns their number. Cancelled requests are completed instead:
+   to encode thousands of them would take seconds. */
+static int take_requests(Batch *batch) {
+    Queue *queue = batch->context->queue;
+    int taken, kept = 0;
+    while (!kept && (taken = queue_take(queue, batch->requests, batch->count, &batch->limits)))
+        for (int number = 0; number < taken; number++) {
+            Request *request = batch->requests[number];
+            if (!is_cancelled(request)) {
+                batch->requests[kept++] = request;
+                continue;
+            }
+            request->hypothesis_count = 0;
+            queue_complete(queue, &request, 1);
+        }
+    return kept;
+}
+
 /* Removes requests from the queue, encodes their sources and assigns the requests to idle sequences.
    Returns 0 if memory runs out. */
 static int admit(Batch *batch, Workspace *space) {
     const Options *options = batch->context->options;
-    int admitted_count = queue_take(batch->context->queue, batch->requests, batch->count, &batch->limits);
+    int admitted_count = take_requests(batch);
     if (!admitted_count) return 1;
     batch->target = target_batch_size(&batch->limits, batch->requests[admitted_count - 1]->beam);
     batch->starts[0] = 0;
@@ -136,7 +156,7 @@ static int advance_batch(Batch *batch, Workspace *space) {
     for (int number = 0; number < batch->count; number++) {
         Sequence *sequence = batch->running[number];
         Request *request = sequence->beam.request;
-        if (request->hypothesis_count < 0 && __atomic_load_n(&request->cancelled, __ATOMIC_RELAXED)) request->hypothesis_count = 0;
+        if (request->hypothesis_count < 0 && is_cancelled(request)) request->hypothesis_count = 0;
         if (request->hypothesis_count < 0) {
             batch->running[remaining++] = sequence;
             continue;

@@ -123,7 +123,7 @@ typedef struct Request {
     uint8_t *finished;
     struct Request *next; /* the next request in its list */
     int32_t hypothesis_count; /* number of hypotheses; −1 until the request is completed; 0 if it was cancelled */
-    int32_t cancelled;        /* the caller may set it at any time; the request is then completed after the next step */
+    int32_t cancelled;        /* the caller may set it at any time; the request is then completed before its next step */
 } Request;
 
 /* The offset and size of a field or of a whole structure, which Python compares with its declarations. */
