@@ -38,9 +38,9 @@ REASONS = (
     "act inside self-attention, which a",
     "act inside self-attention, but a decoder with attention of kind",
     "kv_heads needs projections",
-    "change the scores or values of single pairs, which linear attention never makes",
-    "relative positions without keys and without values do nothing",
-    "nothing of the source reaches it",
+    "change the scores or values of pairs, which linear attention does not compute",
+    "relative positions have no effect if keys and values are both false",
+    "the decoder is not connected to the source",
     "residual connections begin at layer",
 )
 """Reasons why two variants are incompatible, as parts of messages to users."""
