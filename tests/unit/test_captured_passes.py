@@ -157,6 +157,20 @@ def test_a_run_repeats_most_of_its_passes(
     torch.testing.assert_close(states[0], states[1], rtol=1e-3, atol=1e-4)
 
 
+def test_parameters_that_are_unfrozen_later_are_trained() -> None:
+    trained = model()
+    frozen = trained.encoder.layers[0].feedforward
+    frozen.requires_grad_(False)
+    captured = passes(trained)
+    for seed in range(2):
+        captured.run(batch(seed), POINT, 1.0, seed)
+    assert trained.decoder.projection.weight.grad is not None
+    assert all(each.grad is None for each in frozen.parameters())
+    frozen.requires_grad_(True)
+    assert [captured.run(batch(seed), POINT, 1.0, seed) is not None for seed in range(2)] == [False, True]
+    assert all(each.grad is not None for each in frozen.parameters())
+
+
 def wrong(function: Callable[[], Any]) -> tuple[Any, Callable[[], None]]:
     results, replay = repeated(function)
 

@@ -83,10 +83,10 @@ class CapturedPasses:
     """Computes the gradients of batches of few shapes by replaying recorded passes.
 
     A pass is recorded when a shape of batches occurs for the second time with the same dropout rates, which should
-    therefore change rarely (`DROPOUT_LEVELS`). Its first results are compared with those of
-    the same pass without a graph; if they differ, or if a pass cannot be recorded, no further graphs are used. Learning
-    rate and optimiser are not part of the recording. Random numbers come from the device's default generator, which
-    the caller seeds before each pass.
+    therefore change rarely (`DROPOUT_LEVELS`), and the same trained parameters. Its first results are compared with
+    those of the same pass without a graph; if they differ, or if a pass cannot be recorded, no further graphs are used.
+    Learning rate and optimiser are not part of the recording. Random numbers come from the device's default generator,
+    which the caller seeds before each pass.
 
     objective: a loss with `is_static`. capture: records a pass.
     """
@@ -102,7 +102,7 @@ class CapturedPasses:
     """The memory of the gradients of all recordings, which would otherwise hold a copy of the model's size each."""
 
     def __post_init__(self) -> None:
-        self._parameters = [each for each in self.model.parameters() if each.requires_grad]
+        self._parameters: list[nn.Parameter] = []
         self._factor = torch.ones((), device=self.runtime.device)
 
     def run(self, batch: Any, point: TrainingPoint, factor: float, seed: int) -> Loss | None:
@@ -112,9 +112,7 @@ class CapturedPasses:
         """
         if not self.active:
             return None
-        if point.dropout != self._dropout:
-            self._graphs.clear()
-            self._dropout = point.dropout
+        self._discard_outdated(point.dropout)
         key = batch.task, tuple(each.shape for each in _tensors(batch))
         graph = self._graphs.get(key)
         if graph is None:
@@ -139,6 +137,14 @@ class CapturedPasses:
             graph.proven = True
         self._add(results.gradients)
         return Loss(results.total.clone(), results.cross_entropy.clone(), batch.target_tokens)
+
+    def _discard_outdated(self, dropout: float) -> None:
+        """Discard the recordings with other dropout rates or other trained parameters, as after unfreezing."""
+        trained = [each for each in self.model.parameters() if each.requires_grad]
+        if dropout == self._dropout and len(trained) == len(self._parameters):
+            return
+        self._graphs.clear()
+        self._dropout, self._parameters, self._gradients = dropout, trained, ()
 
     def _record(self, batch: Any, point: TrainingPoint, seed: int) -> _Graph | None:
         """Record the pass of a batch. Return None, and use no further graphs, if this fails."""
