@@ -229,7 +229,9 @@ def whole(server: Server, tmp_path_factory: pytest.TempPathFactory, parallel: st
 
 
 def command(folder: Path, parallel: str) -> list[str]:
-    return [*TRAINED, *write_corpus(folder), f"train.parallel={parallel}"]
+    # Languages are given because processes that are not forked would detect them.
+    languages = ["data.source_language=en", "data.target_language=de"]
+    return [*TRAINED, *write_corpus(folder), f"train.parallel={parallel}", *languages]
 
 
 COVERING = [("ddp", 1), ("fsdp", 0)]

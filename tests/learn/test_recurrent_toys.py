@@ -76,7 +76,7 @@ def test_deep_systems_learn(system: dict[str, Any], task: str) -> None:
     torch.manual_seed(1)
     side = {"kind": "recurrent", "cell": "lstm", "layers": 4}
     config = {"preset": None, "width": 48, "dropout": 0.0} | {key: {**side, **each} for key, each in system.items()}
-    reaches(ModelConfig.model_validate(config).build(len(SYMBOLS) + 4, len(SYMBOLS) + 4), task, 6, 240)
+    reaches(ModelConfig.model_validate(config).build(len(SYMBOLS) + 4, len(SYMBOLS) + 4), task, 6, 320)
 
 
 def reaches(model: Seq2Seq, task: str, longest: int, steps: int) -> None:

@@ -102,6 +102,26 @@ def test_an_abandoned_iteration_ends_its_thread(prepared: PreparedCorpora) -> No
     assert loader_threads() == before
 
 
+def test_ctrl_c_while_an_abandoned_thread_ends_is_no_error(
+    prepared: PreparedCorpora, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has reached the run before; here, Python would print a traceback of an ignored exception."""
+    join, calls = threading.Thread.join, []
+
+    def interrupted_once(thread: threading.Thread, timeout: float | None = None) -> None:
+        calls.append(thread)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        join(thread, timeout)
+
+    before = loader_threads()
+    iterator = iter(loader(prepared))
+    next(iterator)
+    monkeypatch.setattr(threading.Thread, "join", interrupted_once)
+    iterator.close()  # type: ignore[attr-defined]
+    assert len(calls) == 2 and loader_threads() == before
+
+
 def test_a_failure_in_the_thread_is_raised_in_place_of_its_batch(prepared: PreparedCorpora) -> None:
     made = loader(prepared)
     made.plan.batches[3] = made.plan.batches[3] + 10_000

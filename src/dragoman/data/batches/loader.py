@@ -3,7 +3,7 @@
 import queue
 import threading
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -52,6 +52,11 @@ class Loader(Generic[B]):
                 if isinstance(item, BaseException):
                     raise item
                 yield item
+        except GeneratorExit:  # abandoned, as after Ctrl-C; another Ctrl-C would be printed as an ignored exception
+            stopped.set()
+            with suppress(KeyboardInterrupt):
+                worker.join()
+            raise
         finally:
             stopped.set()
             worker.join()
