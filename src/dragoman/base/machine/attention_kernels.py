@@ -23,7 +23,7 @@ Measure = Callable[[SDPBackend], float | None]
 
 @cache
 def keep_fast_attention_kernels(device: torch.device) -> bool:
-    """Turn off cuDNN's attention in this process if it is slow on new shapes. Returns True if it was turned off.
+    """Turn off cuDNN's attention in this process if it is slow on new shapes, and return whether it was turned off.
 
     PyTorch prefers cuDNN's kernel on Hopper and later GPUs. This kernel builds a plan for each new shape, which was
     measured to take 120 to 190 ms, and nearly every batch of sentences has a new shape. The speed is measured on the

@@ -86,7 +86,7 @@ class ListedPaths:
         return True
 
     def _read_run(self) -> bool:
-        """Read the sections of the next kind of run. Returns False if there is none."""
+        """Read the sections of the next kind of run, and return whether there was one."""
         listed = next(self._runs, None)
         for section in listed or ():
             known = self._paths.setdefault(_identity(section), section.path)
