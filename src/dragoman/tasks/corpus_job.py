@@ -4,6 +4,7 @@ import hashlib
 import json
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -233,8 +234,12 @@ class CorpusJob(Job):
         batch = self.run.data.batch
         if batch.few_shapes is not True:
             return BatchShapes(packed=0 if batch.packed is True else None)
-        longest = tuple((self.lengths.max(axis=0) + self.special).tolist())
-        return BatchShapes(longest, self.batch_tokens if batch.packed is True else None)
+        return BatchShapes(self._longest, self.batch_tokens if batch.packed is True else None)
+
+    @cached_property
+    def _longest(self) -> tuple[int, ...]:
+        """Number of tokens of the longest example of each side, with special symbols."""
+        return tuple((self.lengths.max(axis=0) + self.special).tolist())
 
     def meta(self, step: int, validation: Validation | None, averaged_steps: tuple[int, ...]) -> Meta:
         """Return the model's metadata, including languages, licence, scores and fingerprints of the corpora."""
