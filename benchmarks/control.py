@@ -18,14 +18,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dragoman.control.control import Control
-from dragoman.control.glossary import Glossary
-from dragoman.control.keep import KINDS, KeepRules
-from dragoman.control.phrase import Phrase
 from dragoman.data.corpora.lines import open_lines
+from dragoman.inference.control.control import Control
+from dragoman.inference.control.glossary import Glossary
+from dragoman.inference.control.keep import KINDS, KeepRules
+from dragoman.inference.control.phrase import Phrase
+from dragoman.inference.translation.request import Request
+from dragoman.inference.translation.translator import Translator
 from dragoman.metrics.bleu import BLEU
-from dragoman.translation.request import Request
-from dragoman.translation.translator import Translator
 
 Required = tuple[Phrase, ...]
 

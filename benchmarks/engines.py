@@ -30,13 +30,13 @@ from dragoman.checkpoint.tensors import model_parameters
 from dragoman.data.corpora.inputs import read_lines
 from dragoman.data.workers import available_cores
 from dragoman.decode.search import SearchConfig
+from dragoman.engines.registry import AUTOMATIC, ENGINES
 from dragoman.exchange.ctranslate2.folder import export
 from dragoman.exchange.ctranslate2.specification import library, token_names
-from dragoman.inspect.pictures.figure import new_figure, save
+from dragoman.figures.pictures.figure import new_figure, save
 from dragoman.metrics.bleu import BLEU
-from dragoman.models.seq2seq import ModelConfig
+from dragoman.models.architectures.seq2seq import ModelConfig
 from dragoman.native import compiler
-from dragoman.translation.choice import AUTOMATIC, ENGINES
 
 Contender = Callable[[Sequence[str], int, int], list[str]]
 """Translates texts with a beam size and a batch size."""

@@ -19,9 +19,9 @@ from pathlib import Path
 import regex
 
 from dragoman.data.corpora.lines import open_lines
+from dragoman.inference.translation.guard.guard import Guard
+from dragoman.inference.translation.translator import Translator
 from dragoman.metrics.bleu import BLEU
-from dragoman.translation.guard.guard import Guard
-from dragoman.translation.translator import Translator
 
 _NUMBER = regex.compile(r"(?<!\d)[1-9]\d+(?!\d)")
 

@@ -27,17 +27,17 @@ from unittest.mock import patch
 
 from control import Sentence, read, shares
 
-from dragoman.control.glossary import Glossary
-from dragoman.control.keep import KINDS
-from dragoman.control.phrase import Phrase
 from dragoman.data.corpora.lines import open_lines
 from dragoman.decode.search import Hypothesis
+from dragoman.engines.engine import Row
+from dragoman.inference.control.glossary import Glossary
+from dragoman.inference.control.keep import KINDS
+from dragoman.inference.control.phrase import Phrase
+from dragoman.inference.translation.request import Request
+from dragoman.inference.translation.translator import Translator
 from dragoman.metrics.bleu import BLEU
 from dragoman.tasks.train import train
 from dragoman.text.words import split_units
-from dragoman.translation.engine import Row
-from dragoman.translation.request import Request
-from dragoman.translation.translator import Translator
 
 RECIPE = Path(__file__).resolve().parents[1] / "recipes" / "multi30k-en-de.yaml"
 DATA = Path(os.environ.get("DRAGOMAN_DATA", ".")) / "multi30k"

@@ -25,12 +25,12 @@ from numpy.typing import NDArray
 import dragoman
 from dragoman.base.settings.yaml import dump_yaml
 from dragoman.checkpoint.folder import load_model_folder
-from dragoman.models.ngram import NgramModel, NgramTable
-from dragoman.ngrams.arpa_reader import read_arpa
-from dragoman.ngrams.counts import NgramCounts, count_ngrams
-from dragoman.ngrams.kneser_ney import ModifiedKneserNeyConfig, adjusted_counts, interpolate
-from dragoman.ngrams.query import NgramQuery
-from dragoman.ngrams.tables import build_tables
+from dragoman.models.architectures.ngram import NgramModel, NgramTable
+from dragoman.statistical.ngrams.arpa_reader import read_arpa
+from dragoman.statistical.ngrams.counts import NgramCounts, count_ngrams
+from dragoman.statistical.ngrams.kneser_ney import ModifiedKneserNeyConfig, adjusted_counts, interpolate
+from dragoman.statistical.ngrams.query import NgramQuery
+from dragoman.statistical.ngrams.tables import build_tables
 from dragoman.text.symbols import BOS, EOS, SPECIAL_SYMBOLS
 from dragoman.text.vocabularies.whitespace import WhitespaceConfig
 

@@ -128,11 +128,11 @@ def judged(folder: Path) -> dict[str, Any]:
     import torch
 
     from dragoman.base.settings.load import load_settings
+    from dragoman.inference.translation.translator import Translator
     from dragoman.metrics.bleu import BLEU
     from dragoman.metrics.moses_bleu import TokenisedBLEU
     from dragoman.tasks.translation.config import TranslationRun
     from dragoman.tasks.translation.validation import read_held_out
-    from dragoman.translation.translator import Translator
 
     torch.set_num_threads(1)
     config = load_settings(folder / "config.yaml", [], TranslationRun)

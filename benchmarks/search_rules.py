@@ -38,8 +38,8 @@ RULES: dict[str, dict[str, Any]] = {
 def translation(source: Path, model: Path, lines: list[str], batch_size: int) -> Callable[[dict[str, Any]], float]:
     """Return the CPU time (seconds) that a checkout takes to translate the lines with given search settings."""
     imported(source)
-    from dragoman.translation.request import Request
-    from dragoman.translation.translator import Translator
+    from dragoman.inference.translation.request import Request
+    from dragoman.inference.translation.translator import Translator
 
     translator = Translator.load(model, "cpu", engine="torch")
 

@@ -30,7 +30,7 @@ from pathlib import Path
 from statistics import median, quantiles
 
 from dragoman.data.corpora.lines import open_lines
-from dragoman.translation.translator import Translator
+from dragoman.inference.translation.translator import Translator
 
 LIST, LIST_CLIENTS = 32, 4
 LENGTH = re.compile(rb"\r\ncontent-length: (\d+)\r\n")

@@ -17,10 +17,10 @@ from pathlib import Path
 import dragoman
 from dragoman.data.corpora.lines import open_lines
 from dragoman.evaluation.evaluate import evaluate
+from dragoman.inference.translation.reranking.minimum_risk import MinimumRisk
+from dragoman.inference.translation.reranking.reranker import Reranker
+from dragoman.inference.translation.translator import Sampling, Translator
 from dragoman.metrics.bleu import BLEU
-from dragoman.translation.reranking.minimum_risk import MinimumRisk
-from dragoman.translation.reranking.reranker import Reranker
-from dragoman.translation.translator import Sampling, Translator
 
 WEIGHTS = (0.03, 0.06, 0.1, 0.15, 0.2, 0.3)
 """Candidates for λ of fusion, which is tuned on the dev set."""

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from sacrebleu import corpus_bleu
 
 from dragoman import Translator
-from dragoman.alignment.shortlists.shortlist import Shortlist
 from dragoman.data.corpora.inputs import load_lines
+from dragoman.statistical.alignment.shortlists.shortlist import Shortlist
 from dragoman.text.tokenizer import Tokenizer
 
 CASES = (("greedy", 1, False), ("beam 5", 5, False), ("beam 5, one sentence at a time", 5, True))

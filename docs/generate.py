@@ -14,15 +14,15 @@ from typing import Any, get_args
 import typer
 from typer.core import TyperGroup
 
+from dragoman.addons.serving.access.access import Access
+from dragoman.addons.serving.config import ServeConfig
+from dragoman.addons.serving.http.app import application
+from dragoman.addons.serving.http.metrics import Metrics
+from dragoman.addons.serving.http.requests import ERRORS
 from dragoman.base.settings.reference import sections
 from dragoman.checkpoint.meta import Meta
 from dragoman.cli.main import app
 from dragoman.cli.settings_pages import SettingsPages, server_page
-from dragoman.serving.access.access import Access
-from dragoman.serving.config import ServeConfig
-from dragoman.serving.http.app import application
-from dragoman.serving.http.metrics import Metrics
-from dragoman.serving.http.requests import ERRORS
 from dragoman.tasks.kinds import TASKS
 
 REFERENCE = Path(__file__).parent / "reference"

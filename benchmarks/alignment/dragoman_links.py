@@ -8,12 +8,12 @@ import sys
 from itertools import pairwise
 from pathlib import Path
 
-from dragoman.alignment.estimation.method import TrainingData
-from dragoman.alignment.estimation.pairs import WordPairs
-from dragoman.alignment.estimation.words import WordsConfig, WordVocabulary
-from dragoman.alignment.estimation.workers import Workers
-from dragoman.alignment.word_aligner import AlignerConfig
 from dragoman.base.settings.load import load_settings
+from dragoman.statistical.alignment.estimation.method import TrainingData
+from dragoman.statistical.alignment.estimation.pairs import WordPairs
+from dragoman.statistical.alignment.estimation.words import WordsConfig, WordVocabulary
+from dragoman.statistical.alignment.estimation.workers import Workers
+from dragoman.statistical.alignment.word_aligner import AlignerConfig
 
 
 def main() -> None:

@@ -21,9 +21,9 @@ from typing import Any
 from corpora import CORPORA, write_corpus
 
 from dragoman import Translator, align, evaluate_alignments, train
-from dragoman.alignment.links.links import format_pharaoh
-from dragoman.lecture.grammar.alignments import align_english_german
-from dragoman.lecture.grammar.corpus import generate
+from dragoman.addons.lecture.grammar.alignments import align_english_german
+from dragoman.addons.lecture.grammar.corpus import generate
+from dragoman.statistical.alignment.links.links import format_pharaoh
 
 
 def main() -> None:

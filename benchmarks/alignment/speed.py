@@ -16,9 +16,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from dragoman.alignment.word_aligner import AlignerConfig, WordAligner
 from dragoman.base.log import quietly
 from dragoman.data.corpora.inputs import read_parallel
+from dragoman.statistical.alignment.word_aligner import AlignerConfig, WordAligner
 
 ALIGNED_ALONE = 500
 

@@ -14,11 +14,11 @@ from dragoman.base.machine.device import choose_device
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.rules.length_penalty import MeanLogProbability
 from dragoman.decode.search import Hypothesis, SearchConfig, search
-from dragoman.models.seq2seq import ModelConfig, Seq2Seq
+from dragoman.engines.cuda.session import CudaRequest, CudaSession, Model
+from dragoman.engines.engine import Row
+from dragoman.engines.native.request import NativeRequest
+from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
 from dragoman.text.symbols import EOS
-from dragoman.translation.engine import Row
-from dragoman.translation.engines.cuda.session import CudaRequest, CudaSession, Model
-from dragoman.translation.engines.native.request import NativeRequest
 
 VOCABULARY, SOURCE, OUTPUT = 10_000, 20, 25
 SIZES = ((1, 1), (1, 5), (64, 1), (64, 5), (512, 1), (512, 5), (2048, 1))

@@ -24,9 +24,9 @@ from grammar import GrammarParser
 from dragoman.data.labelled.corpus import TreebankCorpusConfig
 from dragoman.data.labelled.examples import ParsedSentence
 from dragoman.data.labelled.read import read_parsed
+from dragoman.inference.prediction.heads.parsing import TreePrediction
+from dragoman.inference.prediction.predictor import Predictor
 from dragoman.metrics.labels.parsing import parsing_report
-from dragoman.prediction.heads.parsing import TreePrediction
-from dragoman.prediction.predictor import Predictor
 
 
 def main() -> None:

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from dragoman.addons.lecture.grammar.corpus import generate
 from dragoman.data.corpora.lines import open_lines
-from dragoman.lecture.grammar.corpus import generate
 
 VALID, TEST = 100, 500
 """Numbers of sentences of the embedded corpus."""

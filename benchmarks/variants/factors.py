@@ -3,11 +3,11 @@
 from math import prod
 from typing import Any
 
+from dragoman.addons.lecture.choices import Choice, assemble, choices
 from dragoman.base.errors import DragomanError
 from dragoman.base.settings.config import kinds, union_members
 from dragoman.base.settings.load import parse_settings
-from dragoman.lecture.choices import Choice, assemble, choices
-from dragoman.models.seq2seq import ModelConfig
+from dragoman.models.architectures.seq2seq import ModelConfig
 from dragoman.tasks.translation.config import TranslationRun
 
 WIDTH, LAYERS, HEADS, FEEDFORWARD = 96, 2, 4, 192

@@ -119,10 +119,10 @@ def execute(settings: dict[str, Any], sources: list[str], references: list[str],
     from dragoman.base.log import console
     from dragoman.base.settings.load import parse_settings
     from dragoman.checkpoint.folder import load_model_folder
+    from dragoman.inference.translation.translator import Translator
     from dragoman.models.parts import count_parameters
     from dragoman.tasks.train import train
     from dragoman.tasks.translation.config import TranslationRun
-    from dragoman.translation.translator import Translator
 
     _watch(parent)
     console.file = io.StringIO()

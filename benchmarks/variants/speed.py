@@ -16,6 +16,7 @@ from dragoman.checkpoint.folder import load_model_folder
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.data.batches.plan import plan_epoch
 from dragoman.data.corpora.lines import open_lines
+from dragoman.inference.translation.translator import Translator
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.training.machine.journal import Journal
 from dragoman.training.objectives.cross_entropy import CrossEntropy
@@ -24,7 +25,6 @@ from dragoman.training.ranks.parallel import SingleProcess
 from dragoman.training.ranks.ranks import Runtime
 from dragoman.training.updates.engine import Engine
 from dragoman.training.updates.update import Update
-from dragoman.translation.translator import Translator
 
 PAIRS, SENTENCES, UPDATES, WINDOWS = 2000, 64, 3, 5
 """Training pairs for batches; sentences translated and updates made per window; number of windows."""

@@ -14,26 +14,18 @@ from typing import TYPE_CHECKING, Any  # noqa: E402
 from dragoman.base.machine.startup import limit_thread_spinning, tolerate_missing_temporary_folder  # noqa: E402
 
 if TYPE_CHECKING:
-    from dragoman.alignment.align import align
-    from dragoman.alignment.dictionary import lexicon
-    from dragoman.alignment.shortlists.add_shortlist import shortlist
-    from dragoman.alignment.word_aligner import WordAligner
-    from dragoman.analysis.ablation import ablate_heads
-    from dragoman.analysis.alignments import compare_alignments
-    from dragoman.analysis.checkpoints import follow_checkpoints
-    from dragoman.analysis.importance import head_importance
-    from dragoman.analysis.lens import decoder_lens
-    from dragoman.analysis.next_tokens import continue_prefix, next_tokens
-    from dragoman.analysis.relevance import token_relevance
-    from dragoman.analysis.rollout import attention_rollout
-    from dragoman.analysis.searches import compare_searches
-    from dragoman.augmentation.backtranslate import backtranslate
-    from dragoman.augmentation.distill import distill
+    from dragoman.addons.bulk.translate_shards import translate_shards
+    from dragoman.addons.documents.document import translate_document
+    from dragoman.addons.lecture.draw_positions import draw_positions
+    from dragoman.addons.lecture.scene_corpus import write_scenes
+    from dragoman.addons.serving.access.keys import Keys
+    from dragoman.addons.serving.client import AsyncClient, Client
+    from dragoman.addons.serving.server import serve
+    from dragoman.addons.workbench.server import open_workbench
     from dragoman.base.errors import DragomanError
     from dragoman.base.log import quietly
     from dragoman.checkpoint.average import average
-    from dragoman.client import AsyncClient, Client
-    from dragoman.documents.document import translate_document
+    from dragoman.decode.decoding import Sampling
     from dragoman.evaluation.denoising import evaluate_denoising
     from dragoman.evaluation.evaluate import evaluate
     from dragoman.evaluation.evaluate_alignments import evaluate_alignments
@@ -43,25 +35,33 @@ if TYPE_CHECKING:
     from dragoman.evaluation.text_to_text import evaluate_outputs
     from dragoman.evaluation.tune import tune
     from dragoman.exchange.formats import export, import_model
-    from dragoman.generation.language_model import LanguageModel
-    from dragoman.lecture.draw_positions import draw_positions
-    from dragoman.lecture.scene_corpus import write_scenes
-    from dragoman.prediction.nodes import NodePredictor
-    from dragoman.prediction.predict import predict
-    from dragoman.prediction.predictor import Predictor
-    from dragoman.serving.access.keys import Keys
-    from dragoman.serving.server import serve
+    from dragoman.inference.generation.language_model import LanguageModel
+    from dragoman.inference.prediction.nodes import NodePredictor
+    from dragoman.inference.prediction.predict import predict
+    from dragoman.inference.prediction.predictor import Predictor
+    from dragoman.inference.translation.files.translate_file import translate_file
+    from dragoman.inference.translation.translator import Translator
+    from dragoman.inspection.ablation import ablate_heads
+    from dragoman.inspection.alignments import compare_alignments
+    from dragoman.inspection.checkpoints import follow_checkpoints
+    from dragoman.inspection.importance import head_importance
+    from dragoman.inspection.lens import decoder_lens
+    from dragoman.inspection.next_tokens import continue_prefix, next_tokens
+    from dragoman.inspection.relevance import token_relevance
+    from dragoman.inspection.rollout import attention_rollout
+    from dragoman.inspection.searches import compare_searches
+    from dragoman.statistical.alignment.align import align
+    from dragoman.statistical.alignment.dictionary import lexicon
+    from dragoman.statistical.alignment.shortlists.add_shortlist import shortlist
+    from dragoman.statistical.alignment.word_aligner import WordAligner
+    from dragoman.tasks.augmentation.backtranslate import backtranslate
+    from dragoman.tasks.augmentation.distill import distill
     from dragoman.tasks.check import check_data
     from dragoman.tasks.compare import compare_data
     from dragoman.tasks.description import describe
     from dragoman.tasks.recipes import recipes
     from dragoman.tasks.train import settings, train
     from dragoman.tasks.translation.precision_cost import measure_precision_cost
-    from dragoman.translation.bulk.translate_shards import translate_shards
-    from dragoman.translation.files.translate_file import translate_file
-    from dragoman.translation.request import Sampling
-    from dragoman.translation.translator import Translator
-    from dragoman.workbench.server import open_workbench
 
 __version__ = "0.1.0"
 __all__ = [
@@ -121,30 +121,30 @@ __all__ = [
 ]
 
 _MODULES = {
-    "AsyncClient": "client",
-    "Client": "client",
+    "AsyncClient": "addons.serving.client",
+    "Client": "addons.serving.client",
     "DragomanError": "base.errors",
-    "Keys": "serving.access.keys",
-    "LanguageModel": "generation.language_model",
-    "NodePredictor": "prediction.nodes",
-    "Predictor": "prediction.predictor",
-    "Sampling": "translation.request",
-    "Translator": "translation.translator",
-    "WordAligner": "alignment.word_aligner",
-    "ablate_heads": "analysis.ablation",
-    "align": "alignment.align",
-    "attention_rollout": "analysis.rollout",
+    "Keys": "addons.serving.access.keys",
+    "LanguageModel": "inference.generation.language_model",
+    "NodePredictor": "inference.prediction.nodes",
+    "Predictor": "inference.prediction.predictor",
+    "Sampling": "decode.decoding",
+    "Translator": "inference.translation.translator",
+    "WordAligner": "statistical.alignment.word_aligner",
+    "ablate_heads": "inspection.ablation",
+    "align": "statistical.alignment.align",
+    "attention_rollout": "inspection.rollout",
     "average": "checkpoint.average",
-    "backtranslate": "augmentation.backtranslate",
+    "backtranslate": "tasks.augmentation.backtranslate",
     "check_data": "tasks.check",
-    "compare_alignments": "analysis.alignments",
+    "compare_alignments": "inspection.alignments",
     "compare_data": "tasks.compare",
-    "compare_searches": "analysis.searches",
-    "continue_prefix": "analysis.next_tokens",
-    "decoder_lens": "analysis.lens",
+    "compare_searches": "inspection.searches",
+    "continue_prefix": "inspection.next_tokens",
+    "decoder_lens": "inspection.lens",
     "describe": "tasks.description",
-    "distill": "augmentation.distill",
-    "draw_positions": "lecture.draw_positions",
+    "distill": "tasks.augmentation.distill",
+    "draw_positions": "addons.lecture.draw_positions",
     "evaluate": "evaluation.evaluate",
     "evaluate_alignments": "evaluation.evaluate_alignments",
     "evaluate_denoising": "evaluation.denoising",
@@ -152,27 +152,27 @@ _MODULES = {
     "evaluate_outputs": "evaluation.text_to_text",
     "evaluate_pairs": "evaluation.minimal_pairs",
     "export": "exchange.formats",
-    "follow_checkpoints": "analysis.checkpoints",
-    "head_importance": "analysis.importance",
+    "follow_checkpoints": "inspection.checkpoints",
+    "head_importance": "inspection.importance",
     "import_model": "exchange.formats",
-    "lexicon": "alignment.dictionary",
+    "lexicon": "statistical.alignment.dictionary",
     "measure_precision_cost": "tasks.translation.precision_cost",
-    "next_tokens": "analysis.next_tokens",
-    "open_workbench": "workbench.server",
-    "predict": "prediction.predict",
+    "next_tokens": "inspection.next_tokens",
+    "open_workbench": "addons.workbench.server",
+    "predict": "inference.prediction.predict",
     "quietly": "base.log",
     "recipes": "tasks.recipes",
     "score": "evaluation.score",
-    "serve": "serving.server",
+    "serve": "addons.serving.server",
     "settings": "tasks.train",
-    "shortlist": "alignment.shortlists.add_shortlist",
-    "token_relevance": "analysis.relevance",
+    "shortlist": "statistical.alignment.shortlists.add_shortlist",
+    "token_relevance": "inspection.relevance",
     "train": "tasks.train",
-    "translate_document": "documents.document",
-    "translate_file": "translation.files.translate_file",
-    "translate_shards": "translation.bulk.translate_shards",
+    "translate_document": "addons.documents.document",
+    "translate_file": "inference.translation.files.translate_file",
+    "translate_shards": "addons.bulk.translate_shards",
     "tune": "evaluation.tune",
-    "write_scenes": "lecture.scene_corpus",
+    "write_scenes": "addons.lecture.scene_corpus",
 }
 
 limit_thread_spinning()

@@ -46,10 +46,10 @@ def test_imports_go_down_only(tmp_path: Path) -> None:
     [
         ("base/errors.py", "import dragoman.text.symbols"),
         ("nn/__init__.py", "import dragoman.models.interface"),
-        ("decode/__init__.py", "import dragoman.models.seq2seq"),
+        ("decode/__init__.py", "import dragoman.models.architectures.seq2seq"),
         ("metrics/__init__.py", "import dragoman.decode"),
         ("training/__init__.py", "import dragoman.cli"),
-        ("lecture/__init__.py", "import dragoman.translation.translator"),
+        ("lecture/__init__.py", "import dragoman.inference.translation.translator"),
     ],
 )
 def test_an_import_that_breaks_a_rule_is_refused(tmp_path: Path, module: str, line: str) -> None:

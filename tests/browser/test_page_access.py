@@ -8,7 +8,7 @@ from typing import Any
 from browser_tabs import Tabs, expect, wait_until_still
 from page_server import page_served
 
-from dragoman.serving.access.keys import Keys
+from dragoman.addons.serving.access.keys import Keys
 
 NAMED = """() => [...document.querySelectorAll('button, select, textarea, input:not([hidden]), a, [role=button]')]
   .filter((e) => e.checkVisibility() && !e.getAttribute('aria-label') && !e.textContent.trim() && !(e.labels?.length))

@@ -9,7 +9,7 @@ from browser_tabs import Tabs, expect
 from docx import Document
 from page_server import SLOW, page_served
 
-from dragoman.serving.access.keys import Keys
+from dragoman.addons.serving.access.keys import Keys
 
 DROP = """([name, content, type]) => {
   const dataTransfer = new DataTransfer();

@@ -14,7 +14,7 @@ import pytest
 from bulk_shards import texts, write_shards
 from tiny_model import write_tiny_model
 
-from dragoman.translation.files.translate_file import translate_file
+from dragoman.inference.translation.files.translate_file import translate_file
 
 pytestmark = pytest.mark.slow
 HERE = {**os.environ, "RAY_AUTH_MODE": "disabled", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_worker_niceness": "0"}

@@ -17,11 +17,11 @@ import zstandard
 from bulk_shards import texts, write_shards
 from tiny_model import write_tiny_model
 
+from dragoman.addons.bulk.cluster import join_cluster
+from dragoman.addons.bulk.translate_shards import translate_shards
 from dragoman.base.errors import ResourceError
-from dragoman.translation.bulk.cluster import join_cluster
-from dragoman.translation.bulk.translate_shards import translate_shards
-from dragoman.translation.files.translate_file import translate_file
-from dragoman.translation.translator import Translator
+from dragoman.inference.translation.files.translate_file import translate_file
+from dragoman.inference.translation.translator import Translator
 
 SEARCH: dict[str, Any] = {"beam": 1, "search": {"maximum_length": 40}}
 HOW: dict[str, Any] = {**SEARCH, "batch_size": 1, "engine": "torch", "threads": 1, "quiet": True}
@@ -194,7 +194,7 @@ def test_lines_that_kill_every_actor_are_an_error(
     cluster: Any, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster.cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    monkeypatch.setattr("dragoman.translation.bulk.pipeline.WindowTranslator", Dying)
+    monkeypatch.setattr("dragoman.addons.bulk.pipeline.WindowTranslator", Dying)
     (tmp_path / "a.txt").write_text("a dog\n")
     with pytest.raises(ResourceError, match="the process of an actor ended 4 times at the same lines"):
         translate_shards(model, tmp_path / "a.txt", tmp_path / "out", **HOW)

@@ -19,8 +19,8 @@ from training_runs import SETTINGS, process_environment, write_corpus
 from dragoman.base.cancellation import Cancelled, active_cancellation, check_cancelled
 from dragoman.base.files import atomic_folder
 from dragoman.base.interruption import EXIT_CODE, InterruptWatch, interruptible
-from dragoman.translation.engines.native.model import NativeModel
-from dragoman.translation.translator import Translator
+from dragoman.engines.native.model import NativeModel
+from dragoman.inference.translation.translator import Translator
 
 SECONDS = 2.5 * (1 + 2 * (os.getloadavg()[0] > 2 * (os.cpu_count() or 1)))
 """The limit of these tests for a reaction. On a quiet machine, a reaction takes at most one second."""

@@ -12,10 +12,10 @@ from test_translation_resume import Stop, stop  # noqa: F401
 from tiny_model import write_tiny_model
 
 from dragoman import Translator, translate_file
-from dragoman.alignment.links.links import format_pharaoh
 from dragoman.cli.main import main
-from dragoman.inspect.attention import AttentionChoice
-from dragoman.models.seq2seq import ModelConfig
+from dragoman.models.architectures.seq2seq import ModelConfig
+from dragoman.models.attention_weights import AttentionChoice
+from dragoman.statistical.alignment.links.links import format_pharaoh
 from dragoman.text.division import divide
 
 LIMITED = {"preset": "tiny", "width": 16, "positions": {"kind": "learned", "limit": 24}}
@@ -34,7 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def working_folder(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(folder, tmp_path / "model")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("dragoman.translation.translator.WINDOW_BATCHES", 1)
+    monkeypatch.setattr("dragoman.inference.translation.translator.WINDOW_BATCHES", 1)
 
 
 def test_broken_lines_stop_are_repaired_or_left_blank(capfd: pytest.CaptureFixture[str]) -> None:
@@ -174,7 +174,7 @@ def test_the_alignment_file_is_resumed(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("dragoman.translation.files.translated_file.COMMIT_INTERVAL", 0.0)
+    monkeypatch.setattr("dragoman.inference.translation.files.translated_file.COMMIT_INTERVAL", 0.0)
     lines = [b"the dog %d" % number if number % 3 else b"a \xff dog %d" % number for number in range(15)]
     Path("in").write_bytes(b"\n".join(lines) + b"\n")
     command = [*COMMAND, "--on-error", "replace"]

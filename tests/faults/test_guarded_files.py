@@ -11,8 +11,8 @@ from tiny_model import tiny_config, write_tiny_model
 
 from dragoman import Translator, translate_file
 from dragoman.cli.main import main
-from dragoman.models.seq2seq import ModelConfig
-from dragoman.translation.guard.guard import Guard
+from dragoman.inference.translation.guard.guard import Guard
+from dragoman.models.architectures.seq2seq import ModelConfig
 
 LINES = [f"the {noun} sees {number} dogs" for number in (3, 45) for noun in ("man", "dog", "park")] + ["", "a dog ."]
 SHORT = ["search.length_factor=1", "search.length_margin=8"]  # an untrained model does not end by itself
@@ -31,8 +31,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def working_folder(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(folder, tmp_path / "model")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("dragoman.translation.translator.WINDOW_BATCHES", 1)
-    monkeypatch.setattr("dragoman.translation.files.translated_file.COMMIT_INTERVAL", 0.0)
+    monkeypatch.setattr("dragoman.inference.translation.translator.WINDOW_BATCHES", 1)
+    monkeypatch.setattr("dragoman.inference.translation.files.translated_file.COMMIT_INTERVAL", 0.0)
     Path("in").write_text("".join(f"{line}\n" for line in LINES))
 
 

@@ -5,9 +5,9 @@ import time
 import pytest
 from open_documents import document
 
-from dragoman.documents.formats.union import get_format
-from dragoman.documents.languages import Languages
-from dragoman.documents.passage import Passage, raw_text
+from dragoman.addons.documents.formats.union import get_format
+from dragoman.addons.documents.languages import Languages
+from dragoman.addons.documents.passage import Passage, raw_text
 
 pytest.importorskip("lxml")
 

@@ -7,9 +7,9 @@ from math import isqrt
 
 import pytest
 
-from dragoman.documents.formats.markdown.markdown import parse_markdown
-from dragoman.documents.languages import Languages
-from dragoman.documents.passage import Passage, raw_text
+from dragoman.addons.documents.formats.markdown.markdown import parse_markdown
+from dragoman.addons.documents.languages import Languages
+from dragoman.addons.documents.passage import Passage, raw_text
 
 pytest.importorskip("mdit_py_plugins")
 

@@ -12,10 +12,10 @@ import pytest
 from stand_in_translators import StandIn, upper
 from word_documents import document, packed, paragraph, parts, run
 
+from dragoman.addons.documents.document import translate_document
+from dragoman.addons.documents.formats import archive
+from dragoman.addons.documents.formats.word import word
 from dragoman.base.errors import DataError
-from dragoman.documents.document import translate_document
-from dragoman.documents.formats import archive
-from dragoman.documents.formats.word import word
 
 pytest.importorskip("sentencex")
 

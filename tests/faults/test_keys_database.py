@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.addons.serving.access import database
+from dragoman.addons.serving.access.keys import InvalidKey, Keys
 from dragoman.base.errors import ConfigError, DataError, DragomanError, ResourceError
-from dragoman.serving.access import database
-from dragoman.serving.access.keys import InvalidKey, Keys
 
 NOBODY = 65534
 

@@ -28,8 +28,8 @@ Stop = Callable[[int], None]
 @pytest.fixture(autouse=True)
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`in` with six windows, committed one at a time; a prefix for every second line; a model."""
-    monkeypatch.setattr("dragoman.translation.translator.WINDOW_BATCHES", 1)
-    monkeypatch.setattr("dragoman.translation.files.translated_file.COMMIT_INTERVAL", 0.0)
+    monkeypatch.setattr("dragoman.inference.translation.translator.WINDOW_BATCHES", 1)
+    monkeypatch.setattr("dragoman.inference.translation.files.translated_file.COMMIT_INTERVAL", 0.0)
     monkeypatch.chdir(tmp_path)
     shutil.copytree(MODEL, "model")
     Path("in").write_text("".join(f"the {DOERS[number % 5]} runs {number}.\n" for number in range(LINES)))

@@ -9,10 +9,10 @@ import torch
 from native_searches import TARGETS, native_request, random_model, random_search, random_settings, searched
 
 from dragoman.decode.search import Hypothesis
-from dragoman.models.seq2seq import Seq2Seq
-from dragoman.translation.engine import Row
-from dragoman.translation.engines.cuda.engine import unsupported
-from dragoman.translation.engines.cuda.session import CudaRequest, CudaSession, Model
+from dragoman.engines.cuda.engine import unsupported
+from dragoman.engines.cuda.session import CudaRequest, CudaSession, Model
+from dragoman.engines.engine import Row
+from dragoman.models.architectures.seq2seq import Seq2Seq
 
 
 def _model(chance: random.Random, seed: int) -> Seq2Seq:

@@ -5,7 +5,7 @@ import os
 import pytest
 import torch
 
-from dragoman.translation.engines.cuda import attention, kernels
+from dragoman.engines.cuda import attention, kernels
 
 pytest.importorskip("triton")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.cli.main import main
-from dragoman.generation.language_model import LanguageModel
+from dragoman.inference.generation.language_model import LanguageModel
 
 RECIPE = """
 task: {kind: language_model}

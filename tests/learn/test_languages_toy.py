@@ -12,7 +12,7 @@ from toy_runs import train_toy
 from dragoman.base.errors import ConfigError
 from dragoman.checkpoint.folder import read_meta
 from dragoman.cli.main import main
-from dragoman.translation.translator import Translator
+from dragoman.inference.translation.translator import Translator
 
 TASKS = {"same": lambda word: word, "back": lambda word: word[::-1]}
 

@@ -9,9 +9,9 @@ import pytest
 from toy_runs import train_toy
 
 from dragoman.decode.search import Hypothesis
-from dragoman.translation.engine import Row
-from dragoman.translation.request import Request
-from dragoman.translation.translator import Translator
+from dragoman.engines.engine import Row
+from dragoman.inference.translation.request import Request
+from dragoman.inference.translation.translator import Translator
 
 LETTERS, FORMS = "abcdef", "uvwxyz"
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from toy_runs import train_toy
 
-from dragoman.translation.translator import Translator
+from dragoman.inference.translation.translator import Translator
 
 LETTERS = "abcdefgh"
 TASKS: dict[str, Callable[[str], str]] = {

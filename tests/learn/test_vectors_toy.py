@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from dragoman.cli.main import main
-from dragoman.translation.translator import Translator
+from dragoman.inference.translation.translator import Translator
 
 LETTERS = "abcdef"
 SETTINGS = [

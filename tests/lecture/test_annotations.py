@@ -1,8 +1,8 @@
 """Annotations of sentences of the embedded corpus: numbers, tenses, parts of speech and constituents."""
 
-from dragoman.lecture.annotations import annotate, constituents, token_positions
-from dragoman.lecture.grammar.tree import Clause, Phrase, Utterance
-from dragoman.lecture.models import short_corpus
+from dragoman.addons.lecture.annotations import annotate, constituents, token_positions
+from dragoman.addons.lecture.grammar.tree import Clause, Phrase, Utterance
+from dragoman.addons.lecture.models import short_corpus
 
 SENTENCE = Utterance(
     Clause(

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.addons.lecture.models import recipe, short_corpus
 from dragoman.base.errors import ConfigError
-from dragoman.lecture.models import recipe, short_corpus
 from dragoman.tasks.train import load_recipe
 
 

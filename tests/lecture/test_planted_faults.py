@@ -9,13 +9,13 @@ import pytest
 import torch
 from lecture_pages import Page
 
-from dragoman.alignment.estimation.corpus import Corpus, Expectation
-from dragoman.alignment.methods.ibm1 import IBM1
 from dragoman.metrics.bleu import BLEU
-from dragoman.ngrams.kneser_ney import Discounts, KneserNeyConfig
 from dragoman.nn.mask import Mask
 from dragoman.nn.positions import sinusoidal
 from dragoman.nn.scorers import ScaledDot
+from dragoman.statistical.alignment.estimation.corpus import Corpus, Expectation
+from dragoman.statistical.alignment.methods.ibm1 import IBM1
+from dragoman.statistical.ngrams.kneser_ney import Discounts, KneserNeyConfig
 from dragoman.training.objectives import fused_cross_entropy
 
 Patch = pytest.MonkeyPatch

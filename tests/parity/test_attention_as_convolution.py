@@ -5,7 +5,7 @@ import torch
 from closeness import assert_close
 from torch.nn import functional
 
-from dragoman.lecture.attention_as_convolution import (
+from dragoman.addons.lecture.attention_as_convolution import (
     AttentionConvolution1d,
     AttentionConvolution2d,
     attention_as_convolution,

@@ -16,8 +16,8 @@ from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.data.batches.batch import pad
 from dragoman.exchange.formats import export, import_model
 from dragoman.exchange.huggingface.bert.vocabulary import bert_order
+from dragoman.inference.prediction.heads.inputs import join_texts
 from dragoman.models.heads.masked_language_model import MaskedOutput
-from dragoman.prediction.heads.inputs import join_texts
 from dragoman.text.symbols import BOS
 
 transformers = pytest.importorskip("transformers")

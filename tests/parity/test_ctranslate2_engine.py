@@ -10,15 +10,15 @@ from exported_models import engines, random_model, random_texts
 from tiny_model import tiny_tokenizers
 
 from dragoman.checkpoint.folder import LoadedModel
+from dragoman.decode.decoding import Sampling
 from dragoman.decode.rules.length_penalty import GNMTPenalty, MeanLogProbability, NoPenalty
 from dragoman.decode.search import Hypothesis, SearchConfig
+from dragoman.engines.engine import Engine, Pair, Prefix, Row
 from dragoman.exchange.ctranslate2.folder import ComputeSettings, load_into_ctranslate2
 from dragoman.exchange.ctranslate2.specification import POSITIONS, token_names
-from dragoman.models.seq2seq import ModelConfig
+from dragoman.models.architectures.seq2seq import ModelConfig
 from dragoman.text.symbols import BOS, EOS, PAD, UNK
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
-from dragoman.translation.engine import Engine, Pair, Prefix, Row
-from dragoman.translation.request import Sampling
 
 pytest.importorskip("ctranslate2")
 

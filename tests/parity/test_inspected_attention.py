@@ -8,7 +8,7 @@ from closeness import assert_close
 from test_torch_transformer import small_model, torch_twin
 from torch import Tensor, nn
 
-from dragoman.inspect.attention import capture
+from dragoman.models.attention_weights import capture
 from dragoman.text.symbols import BOS, EOS
 
 SOURCE, TARGET = [5, 9, 4, 11], [8, 20, 6]

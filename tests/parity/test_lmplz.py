@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from dragoman.models.ngram import NgramModel
-from dragoman.ngrams.arpa_reader import read_arpa
-from dragoman.ngrams.arpa_writer import write_arpa
-from dragoman.ngrams.counts import count_ngrams
-from dragoman.ngrams.kneser_ney import ModifiedKneserNeyConfig
+from dragoman.models.architectures.ngram import NgramModel
+from dragoman.statistical.ngrams.arpa_reader import read_arpa
+from dragoman.statistical.ngrams.arpa_writer import write_arpa
+from dragoman.statistical.ngrams.counts import count_ngrams
+from dragoman.statistical.ngrams.kneser_ney import ModifiedKneserNeyConfig
 from dragoman.text.symbols import BOS, EOS
 from dragoman.text.vocabularies.whitespace import WhitespaceConfig, WhitespaceTokenizer
 

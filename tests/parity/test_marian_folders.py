@@ -17,9 +17,9 @@ from dragoman.checkpoint.folder import LoadedModel
 from dragoman.data.batches.batch import pad
 from dragoman.exchange.formats import export, import_model
 from dragoman.exchange.huggingface.marian.vocabulary import ids_in_marian_order
+from dragoman.inference.translation.translator import Translator
 from dragoman.text.symbols import BOS, EOS, PAD
 from dragoman.text.tokenizers import Tokenizers
-from dragoman.translation.translator import Translator
 
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("sentencepiece")

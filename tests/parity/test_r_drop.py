@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.load import parse_settings
 from dragoman.data.batches.batch import Batch, collate
-from dragoman.models.seq2seq import ModelConfig, Seq2Seq
+from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
 from dragoman.tasks.translation.objectives.union import TranslationObjectiveConfig
 from dragoman.training.objectives import fused_cross_entropy
 from dragoman.training.objectives.cross_entropy import CrossEntropy

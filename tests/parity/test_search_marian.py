@@ -5,10 +5,10 @@ import torch
 from searching import searched
 from torch import Tensor
 
+from dragoman.addons.lecture.probability_tree import GivenLogits
 from dragoman.data.batches.batch import pad
 from dragoman.decode.rules.length_penalty import MeanLogProbability, NoPenalty
 from dragoman.decode.search import SearchConfig
-from dragoman.lecture.probability_tree import GivenLogits
 from dragoman.models.interface import Memory, State
 from dragoman.text.symbols import BOS, EOS, PAD, UNK
 

@@ -13,17 +13,17 @@ from tiny_model import SOURCES, TARGETS, tiny_config
 
 from dragoman.checkpoint.folder import LoadedModel
 from dragoman.checkpoint.meta import Meta
-from dragoman.control.control import Control
-from dragoman.control.glossary import Glossary
-from dragoman.control.keep import KeepRules
-from dragoman.control.phrase import Phrase
 from dragoman.decode.search import Hypothesis
+from dragoman.engines.engine import Pair, Row
+from dragoman.inference.control.control import Control
+from dragoman.inference.control.glossary import Glossary
+from dragoman.inference.control.keep import KeepRules
+from dragoman.inference.control.phrase import Phrase
+from dragoman.inference.translation.translator import Translator
 from dragoman.models.interface import LengthLimit, LengthLimits
 from dragoman.text.symbols import TERMINOLOGY, InlineText, placeholder_symbol
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
 from dragoman.text.words import split_units
-from dragoman.translation.engine import Pair, Row
-from dragoman.translation.translator import Translator
 
 KINDS: dict[str, dict[str, int]] = {
     "bpe": {"size": 280},

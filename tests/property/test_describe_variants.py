@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from dragoman.inspect.describe import Description, describe_model
-from dragoman.lecture.choices import Choice, assemble, choices
-from dragoman.models.footprint import Footprint
+from dragoman.addons.lecture.choices import Choice, assemble, choices
+from dragoman.models.architectures.seq2seq import ModelConfig
+from dragoman.models.description.describe import Description, describe_model
+from dragoman.models.description.footprint import Footprint
 from dragoman.models.parts import count_parameters
-from dragoman.models.seq2seq import ModelConfig
 from dragoman.text.tokenizers import VocabularySizes
 
 SIZE, LENGTH = 12, 3
@@ -63,7 +63,8 @@ def configured(choice: Choice, level: str) -> ModelConfig:
 def _unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
     """Skip memory, which has separate tests for every family."""
     monkeypatch.setattr(
-        "dragoman.inspect.describe.measure_footprint", lambda *_, **__: Footprint(16, (1.0,), (1,), (1,), (1,))
+        "dragoman.models.description.describe.measure_footprint",
+        lambda *_, **__: Footprint(16, (1.0,), (1,), (1,), (1,)),
     )
 
 

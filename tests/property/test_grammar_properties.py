@@ -5,10 +5,10 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.lecture.grammar.corpus import realise
-from dragoman.lecture.grammar.held_out import combinations, held_out
-from dragoman.lecture.grammar.numerals import english_number, french_number, german_number
-from dragoman.lecture.grammar.rules import Rules
+from dragoman.addons.lecture.grammar.corpus import realise
+from dragoman.addons.lecture.grammar.held_out import combinations, held_out
+from dragoman.addons.lecture.grammar.numerals import english_number, french_number, german_number
+from dragoman.addons.lecture.grammar.rules import Rules
 
 
 @settings(deadline=None, max_examples=150)

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.translation.guard.copied import is_copied
-from dragoman.translation.guard.guard import Guard, is_empty
-from dragoman.translation.guard.numbers import changed_numbers
-from dragoman.translation.guard.repetition import repeated_phrase
-from dragoman.translation.guard.wrong_script import foreign_letters
+from dragoman.inference.translation.guard.copied import is_copied
+from dragoman.inference.translation.guard.guard import Guard, is_empty
+from dragoman.inference.translation.guard.numbers import changed_numbers
+from dragoman.inference.translation.guard.repetition import repeated_phrase
+from dragoman.inference.translation.guard.wrong_script import foreign_letters
 
 TEXTS = st.text(max_size=40) | st.text("ab 1,.", max_size=40)
 LATIN = Guard(frozenset({"Latn"}))

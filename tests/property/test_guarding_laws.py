@@ -9,7 +9,7 @@ from scripted_engine import ScriptedEngine
 from tiny_model import tiny_tokenizers
 
 from dragoman import Translator
-from dragoman.translation.engine import Row
+from dragoman.engines.engine import Row
 
 TOKENIZERS = tiny_tokenizers()
 OUTPUTS = ("ein Hund", "Hund Hund Hund", "", "zwei Hunde 45", "ja ja ja 45", "the dog runs in the park", "狗…", "45 …")

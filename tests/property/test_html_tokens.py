@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dragoman.documents.formats.html.text import add_text
-from dragoman.documents.formats.html.tokenizer import tokenize
+from dragoman.addons.documents.formats.html.text import add_text
+from dragoman.addons.documents.formats.html.tokenizer import tokenize
 
 pytest.importorskip("html5lib")
 

@@ -13,11 +13,11 @@ from dragoman.checkpoint.folder import LoadedModel
 from dragoman.checkpoint.meta import Meta
 from dragoman.decode.sampling import SamplingConfig
 from dragoman.decode.search import SearchConfig
+from dragoman.engines.torch import TorchEngine
+from dragoman.inference.translation.result import Translation
+from dragoman.inference.translation.translator import Request, Sampling, Translator
 from dragoman.text.symbols import BOS, EOS, PAD, UNK
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
-from dragoman.translation.engines.torch import TorchEngine
-from dragoman.translation.result import Translation
-from dragoman.translation.translator import Request, Sampling, Translator
 
 TEXTS = [*SOURCES, "a man .", "", "two dogs sleep in the park .", "Xaver sees ( a dog ) ."]
 PREFIXES = ["", "ein", "der Mann ", "Zwei Yv"]

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.data.labelled.examples import Answer, Question
+from dragoman.inference.prediction.heads.answering import AnswerFinder, best_spans
+from dragoman.inference.prediction.heads.inputs import encode_words, join_texts, word_inputs
 from dragoman.models.heads.spans import SpanHeadConfig
-from dragoman.prediction.heads.answering import AnswerFinder, best_spans
-from dragoman.prediction.heads.inputs import encode_words, join_texts, word_inputs
 from dragoman.text.symbols import BOS, EOS
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import TextConfig, train_tokenizers

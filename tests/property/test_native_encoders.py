@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from native_encoders import native_model, random_encoder, random_encoder_settings, random_inputs
 
-from dragoman.prediction.outputs import compute_outputs
+from dragoman.inference.prediction.outputs import compute_outputs
 
 
 @settings(max_examples=25)

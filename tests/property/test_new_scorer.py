@@ -102,8 +102,8 @@ def show(folder: Path) -> None:
     from dragoman.base.settings.load import load_settings
     from dragoman.checkpoint.folder import load_model_folder
     from dragoman.cli.main import app
-    from dragoman.models.seq2seq import ModelConfig
-    from dragoman.translation.translator import Translator
+    from dragoman.inference.translation.translator import Translator
+    from dragoman.models.architectures.seq2seq import ModelConfig
 
     assert Path(dragoman.__file__).is_relative_to(folder), dragoman.__file__
 

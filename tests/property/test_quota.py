@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.serving.access.quota import Account, QuotaExceeded, Quotas, Reservation
+from dragoman.addons.serving.access.quota import Account, QuotaExceeded, Quotas, Reservation
 
 SECOND = 10**9
 LIMITS = st.none() | st.integers(1, 7) | st.integers(50, 2000)

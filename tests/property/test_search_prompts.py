@@ -15,12 +15,12 @@ from test_search_exact import COVERAGE, SOURCES, configs, one, rescored, same
 from torch import Tensor
 from toy_decoders import AttendingToy, MarkovToy, RecurrentToy, reading, toy_memory
 
+from dragoman.addons.lecture.probability_tree import GivenLogits
 from dragoman.base.errors import ConfigError
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.rules.rule import Restriction, Step
 from dragoman.decode.sampling import SamplingConfig, sample, uniforms
 from dragoman.decode.search import SearchConfig, search
-from dragoman.lecture.probability_tree import GivenLogits
 from dragoman.models.interface import Memory, State, TensorTree
 from dragoman.text.symbols import BOS
 

@@ -12,6 +12,7 @@ from test_search_exact import COVERAGE, SIZE, SOURCES, TOYS, configs, one, same
 from toy_decoders import AttendingToy, MarkovToy, RecurrentToy, toy_memory
 from transformers.generation.logits_process import NoRepeatNGramLogitsProcessor
 
+from dragoman.addons.lecture.probability_tree import GivenLogits
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.load import parse_settings
 from dragoman.decode.beam.diverse_search import DiversityConfig
@@ -22,7 +23,6 @@ from dragoman.decode.rules.restrictions import NoRepeatNgram
 from dragoman.decode.rules.rule import Step
 from dragoman.decode.sampling import SamplingConfig, uniforms
 from dragoman.decode.search import Hypothesis, SearchConfig, search
-from dragoman.lecture.probability_tree import GivenLogits
 from dragoman.models.interface import Memory, State
 from dragoman.text.symbols import BOS, EOS
 

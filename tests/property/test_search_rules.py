@@ -17,13 +17,13 @@ from test_search_exact import COVERAGE, SOURCES, configs, one, same
 from torch import Tensor
 from toy_decoders import AttendingToy, MarkovToy, RecurrentToy, toy_memory
 
+from dragoman.addons.lecture.probability_tree import GivenLogits
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.rules.coverage import Coverage
 from dragoman.decode.rules.restrictions import ForbiddenTokens, MinimumLength
 from dragoman.decode.rules.rule import Addition, BeamSizes, Endings, Restriction, Rule, Scoring, Sizes, Step
 from dragoman.decode.sampling import Draws, SamplingConfig, uniforms
 from dragoman.decode.search import SearchConfig, search
-from dragoman.lecture.probability_tree import GivenLogits
 from dragoman.models.interface import Decoder, Memory, State, TensorTree
 from dragoman.text.symbols import BOS, EOS
 

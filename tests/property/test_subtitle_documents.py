@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stand_in_translators import StandIn, Write, anyhow, backwards, upper
 
-from dragoman.documents.document import translate_document
+from dragoman.addons.documents.document import translate_document
 
 pytest.importorskip("sentencex")
 pysubs2 = pytest.importorskip("pysubs2")

@@ -7,7 +7,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tiny_language_model import BYTE_LEVEL, tiny_tokenizers
 
-from dragoman.generation.writer import TextStream
+from dragoman.inference.generation.writer import TextStream
 from dragoman.text.symbols import SPECIAL_SYMBOLS, UNK
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.vocabularies.subword_nmt import Codes, SubwordNMTTokenizer

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from stand_in_translators import StandIn, Write, anyhow, backwards, same, upper
 
-from dragoman.documents.document import translate_document
+from dragoman.addons.documents.document import translate_document
 
 pytest.importorskip("sentencex")
 

@@ -26,8 +26,8 @@ from variant_settings import (
     singles,
 )
 
-from dragoman.lecture.choices import levels
-from dragoman.models.seq2seq import ModelConfig
+from dragoman.addons.lecture.choices import levels
+from dragoman.models.architectures.seq2seq import ModelConfig
 
 FIRST, SHARDS, ALL_SHARDS = 48, 6, 24
 """The FIRST models, which contain most pairs, are divided among SHARDS tests; all, among ALL_SHARDS slow ones."""

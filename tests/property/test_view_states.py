@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.analysis.view_state import MAX_CHARACTERS, VIEWS, parse_view_state
-from dragoman.analysis.views.view import ViewState
+from dragoman.addons.workbench.view_state import MAX_CHARACTERS, VIEWS, parse_view_state
+from dragoman.addons.workbench.views.view import ViewState
 from dragoman.base.errors import ConfigError
 
 

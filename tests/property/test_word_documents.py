@@ -9,7 +9,7 @@ from lxml import etree
 from stand_in_translators import StandIn, Write, anyhow, backwards, same, upper
 from word_documents import document, field, formatted, opened, paragraph, parts, run
 
-from dragoman.documents.document import translate_document
+from dragoman.addons.documents.document import translate_document
 
 pytest.importorskip("sentencex")
 

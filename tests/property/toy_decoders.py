@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from dragoman.lecture.probability_tree import GivenLogits
+from dragoman.addons.lecture.probability_tree import GivenLogits
 from dragoman.models.interface import Memory, State
 
 

@@ -17,8 +17,8 @@ from dragoman.data.batches.shapes import BatchShapes
 from dragoman.decode.forced import force
 from dragoman.decode.sampling import SamplingConfig
 from dragoman.decode.search import SearchConfig
+from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
 from dragoman.models.interface import State
-from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.nn.attention.hard import HardAttention
 from dragoman.nn.dropout import scale_dropout
 from dragoman.tasks.translation.objectives.scheduled_sampling import ConstantRatioConfig, ScheduledSampling

@@ -8,7 +8,7 @@ from random import Random
 
 from variant_settings import Level, Settings, factors, made, pairs, refusal, registry
 
-from dragoman.lecture.choices import Choice, Path
+from dragoman.addons.lecture.choices import Choice, Path
 
 Fixed = dict[Path, str]
 Run = tuple[Settings, frozenset[Level]]

@@ -8,8 +8,8 @@ from threading import Thread
 
 import pytest
 
+from dragoman.addons.serving.address import browser_url, listen
 from dragoman.base.errors import ConfigError
-from dragoman.serving.address import browser_url, listen
 
 
 @pytest.mark.parametrize(

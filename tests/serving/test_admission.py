@@ -9,11 +9,11 @@ import httpx
 import pytest
 from scripted_server import asked, posted, served, shouting
 
-from dragoman.serving.access.access import Access
-from dragoman.serving.access.keys import Keys
-from dragoman.serving.http.app import application
-from dragoman.serving.http.metrics import Metrics
-from dragoman.translation.engine import Row
+from dragoman.addons.serving.access.access import Access
+from dragoman.addons.serving.access.keys import Keys
+from dragoman.addons.serving.http.app import application
+from dragoman.addons.serving.http.metrics import Metrics
+from dragoman.engines.engine import Row
 
 OPEN = {"/health": 200, "/health/ready": 200, "/download_file/{id}/{name}": 404, "/metrics": 200}
 """Routes without a key: health checks, files, whose ids cannot be guessed, and metrics, which have their own right."""

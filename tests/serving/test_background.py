@@ -5,9 +5,9 @@ import time
 
 import pytest
 
+from dragoman.addons.serving import background
+from dragoman.addons.serving.background import Background
 from dragoman.base.cancellation import Cancellation, Cancelled, check_cancelled
-from dragoman.serving import background
-from dragoman.serving.background import Background
 
 
 def work(paused: Background, processor_seconds: float) -> float:

@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
+from dragoman.addons.serving.batcher import Batcher, BatchStatistics
+from dragoman.addons.serving.config import QueueConfig
+from dragoman.addons.serving.queue import Hypotheses, Ticket
 from dragoman.base.errors import DataError, ResourceError
+from dragoman.decode.decoding import Sampling
 from dragoman.decode.sampling import SamplingConfig
 from dragoman.decode.search import SearchConfig
-from dragoman.serving.batcher import Batcher, BatchStatistics
-from dragoman.serving.config import QueueConfig
-from dragoman.serving.queue import Hypotheses, Ticket
-from dragoman.translation.request import Request, Sampling, TextRequest
-from dragoman.translation.result import Translation
+from dragoman.inference.translation.request import Request, TextRequest
+from dragoman.inference.translation.result import Translation
 
 REQUEST = Request(SearchConfig())
 

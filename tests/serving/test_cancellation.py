@@ -11,19 +11,19 @@ import httpx
 import pytest
 from scripted_server import asked, posted, served, shouting
 
+from dragoman.addons.documents.formats.html.tokenizer import tokenize
+from dragoman.addons.documents.formats.union import get_format
+from dragoman.addons.documents.sentences import Sentence
+from dragoman.addons.serving.background import Background
+from dragoman.addons.serving.batcher import Batcher
+from dragoman.addons.serving.config import LimitsConfig, QueueConfig
+from dragoman.addons.serving.errors import Overloaded
+from dragoman.addons.serving.fair_executor import FairExecutor
+from dragoman.addons.serving.queue import Hypotheses, Ticket
 from dragoman.base.cancellation import Cancellation, Cancelled, check_cancelled, until_cancelled
-from dragoman.control.control import Control
-from dragoman.documents.formats.html.tokenizer import tokenize
-from dragoman.documents.formats.union import get_format
-from dragoman.documents.sentences import Sentence
-from dragoman.serving.background import Background
-from dragoman.serving.batcher import Batcher
-from dragoman.serving.config import LimitsConfig, QueueConfig
-from dragoman.serving.errors import Overloaded
-from dragoman.serving.fair_executor import FairExecutor
-from dragoman.serving.queue import Hypotheses, Ticket
-from dragoman.translation.request import Request, TextRequest
-from dragoman.translation.result import Translation
+from dragoman.inference.control.control import Control
+from dragoman.inference.translation.request import Request, TextRequest
+from dragoman.inference.translation.result import Translation
 
 
 def test_a_cancellation_reaches_loops_and_callbacks() -> None:
@@ -245,7 +245,7 @@ def test_the_default_limits_of_files_agree() -> None:
 
 
 def test_long_documents_have_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.serving.service._CHARACTERS", 100)
+    monkeypatch.setattr("dragoman.addons.serving.service._CHARACTERS", 100)
 
     def slow(row: object) -> list[str]:
         time.sleep(0.01)
@@ -260,7 +260,7 @@ def test_long_documents_have_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
     with served({"en-de": slow}, limits=limits, queue={"cache_entries": 0}) as service:  # type: ignore[dict-item]
         long, short = asked(service, work)
         assert long.status_code == short.status_code == 200, long.text
-        monkeypatch.setattr("dragoman.serving.service._CHARACTERS", 2000)
+        monkeypatch.setattr("dragoman.addons.serving.service._CHARACTERS", 2000)
         long, _ = asked(service, work)
     assert long.status_code == 503 and "took longer than 0.6" in long.json()["error"], long.text
 
@@ -331,7 +331,7 @@ def test_parsers_are_cancelled() -> None:
 
 
 def test_overloaded_is_reported_before_models_are_loaded() -> None:
-    from dragoman.serving.service import Service
+    from dragoman.addons.serving.service import Service
 
     with pytest.raises(Overloaded):
         Service().check_ready()

@@ -16,8 +16,8 @@ import pytest
 from libretranslatepy import LibreTranslateAPI
 from scripted_server import listening, served, shouting
 
+from dragoman.addons.serving.client import AsyncClient, Client, Retry, ServerError, translate_lines
 from dragoman.cli.main import main
-from dragoman.client import AsyncClient, Client, Retry, ServerError, translate_lines
 
 QUICK = Retry(attempts=4, first=0.001)
 Answer = tuple[int, dict[str, str], bytes]

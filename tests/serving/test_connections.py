@@ -13,8 +13,8 @@ from collections.abc import Iterator
 import pytest
 from scripted_server import listening, served, shouting
 
-from dragoman.serving.address import listen
-from dragoman.serving.queue import LineQueue
+from dragoman.addons.serving.address import listen
+from dragoman.addons.serving.queue import LineQueue
 
 BODY = b'{"q": "a dog", "source": "en", "target": "de"}'
 HEAD = b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
@@ -45,7 +45,7 @@ GOOD = b'{"translatedText":"A DOG"}'
 
 
 def test_headers_that_do_not_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.serving.http.connection._HEADER_SECONDS", 0.3)
+    monkeypatch.setattr("dragoman.addons.serving.http.connection._HEADER_SECONDS", 0.3)
     with served({"en-de": shouting}) as service, listening(service) as url:
         with connected(url) as silent, connected(url) as slow:
             slow.sendall(b"POST /translate HTTP/1.1\r\n")
@@ -246,7 +246,7 @@ def test_trailers_do_not_change_the_headers() -> None:
 
 
 def test_an_answer_before_the_body_closes_the_connection_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.serving.http.connection._LINGER_SECONDS", 0.3)
+    monkeypatch.setattr("dragoman.addons.serving.http.connection._LINGER_SECONDS", 0.3)
     limits = {"body_bytes": 100}
     with served({"en-de": shouting}, limits=limits) as service, listening(service) as url, connected(url) as big:
         big.sendall(HEAD + b"Content-Length: 1000000\r\n\r\n")
@@ -255,7 +255,7 @@ def test_an_answer_before_the_body_closes_the_connection_soon(monkeypatch: pytes
 
 
 def test_an_answer_that_is_not_received(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.serving.http.connection._STALL_SECONDS", 0.3)
+    monkeypatch.setattr("dragoman.addons.serving.http.connection._STALL_SECONDS", 0.3)
     text = "a" * 900_000
     with served({"en-de": shouting}, limits={"characters": 10**6}) as service, listening(service) as url:
         body = b'{"q": "%b", "source": "de", "target": "de"}' % text.encode()
@@ -296,8 +296,8 @@ def test_hostile_json(body: bytes) -> None:
 
 
 def test_the_rest_of_an_endless_request_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.serving.http.connection._LINGER_SECONDS", 0.5)
-    monkeypatch.setattr("dragoman.serving.http.connection._LINGER_BYTES", 100_000)
+    monkeypatch.setattr("dragoman.addons.serving.http.connection._LINGER_SECONDS", 0.5)
+    monkeypatch.setattr("dragoman.addons.serving.http.connection._LINGER_BYTES", 100_000)
     limits = {"body_bytes": 1000}
     with served({"en-de": shouting}, limits=limits) as service, listening(service) as url, connected(url) as endless:
         endless.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n")

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from scripted_server import posted, served, translator
 
+from dragoman.addons.documents.document import translate_document
+from dragoman.addons.documents.expected_spans import Edges, ExpectedSpans, has_words
+from dragoman.addons.serving.config import ServeConfig
+from dragoman.addons.serving.control_defaults import ControlDefaults
 from dragoman.base.errors import ConfigError, DataError
-from dragoman.control.keep import KeepRules
-from dragoman.documents.document import translate_document
-from dragoman.documents.expected_spans import Edges, ExpectedSpans, has_words
-from dragoman.serving.config import ServeConfig
-from dragoman.serving.control_defaults import ControlDefaults
-from dragoman.translation.engine import Row
+from dragoman.engines.engine import Row
+from dragoman.inference.control.keep import KeepRules
 
 PAIR = {"source": "en", "target": "de"}
 SPANS = [

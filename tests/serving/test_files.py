@@ -14,7 +14,7 @@ from open_documents import body, document
 from scripted_server import asked, served, shouting, translator
 
 from dragoman import translate_document
-from dragoman.translation.engine import Row
+from dragoman.engines.engine import Row
 
 
 def sent(client: httpx.AsyncClient, name: str, content: bytes, **fields: str) -> Any:

@@ -7,11 +7,11 @@ from scripted_server import FREE, asked, posted
 from t5_folders import write_t5
 
 from dragoman import Translator
+from dragoman.addons.serving.config import ServeConfig
+from dragoman.addons.serving.control_defaults import ControlDefaults
+from dragoman.addons.serving.served_models import Directions, ServedModel
+from dragoman.addons.serving.service import Service
 from dragoman.exchange.formats import import_model
-from dragoman.serving.config import ServeConfig
-from dragoman.serving.control_defaults import ControlDefaults
-from dragoman.serving.served_models import Directions, ServedModel
-from dragoman.serving.service import Service
 
 
 def test_an_imported_t5_is_served_with_its_prefix(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dragoman.addons.serving.errors import Overloaded
+from dragoman.addons.serving.queue import LineQueue, QueuedLine, Ticket
 from dragoman.decode.search import SearchConfig
-from dragoman.serving.errors import Overloaded
-from dragoman.serving.queue import LineQueue, QueuedLine, Ticket
-from dragoman.translation.request import Request
+from dragoman.inference.translation.request import Request
 
 REQUEST = Request(SearchConfig())
 

@@ -16,9 +16,9 @@ import httpx
 import pytest
 from scripted_server import FREE, Script, listening, served, shouting
 
+from dragoman.addons.serving.config import ServeConfig
 from dragoman.base.settings.load import load_settings
-from dragoman.serving.config import ServeConfig
-from dragoman.translation.engine import Row
+from dragoman.engines.engine import Row
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")

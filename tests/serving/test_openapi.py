@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 from scripted_server import served, shouting
 
-from dragoman.serving.access.access import Access
-from dragoman.serving.http.app import application
-from dragoman.serving.http.metrics import Metrics
+from dragoman.addons.serving.access.access import Access
+from dragoman.addons.serving.http.app import application
+from dragoman.addons.serving.http.metrics import Metrics
 
 
 @pytest.fixture(scope="module")

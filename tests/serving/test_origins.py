@@ -7,11 +7,11 @@ import httpx
 import pytest
 from scripted_server import FREE, asked, served, shouting
 
+from dragoman.addons.serving.access.access import Access
+from dragoman.addons.serving.config import ServeConfig
+from dragoman.addons.serving.http.app import application
+from dragoman.addons.serving.http.metrics import Metrics
 from dragoman.base.errors import ConfigError
-from dragoman.serving.access.access import Access
-from dragoman.serving.config import ServeConfig
-from dragoman.serving.http.app import application
-from dragoman.serving.http.metrics import Metrics
 
 PAIR = {"source": "en", "target": "de"}
 

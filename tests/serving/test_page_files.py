@@ -5,9 +5,9 @@ import re
 import pytest
 from scripted_server import asked, served, shouting
 
-from dragoman.serving.http.page import files
+from dragoman.addons.serving.http.page import files
 
-PAGE = files("dragoman.serving") / "page"
+PAGE = files("dragoman.addons.serving") / "page"
 
 
 def got(*paths: str, **headers: str) -> list:

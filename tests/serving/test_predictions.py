@@ -14,18 +14,18 @@ import torch
 from scripted_server import FREE, asked, listening
 
 from dragoman import Client, Predictor
+from dragoman.addons.serving.client import AsyncClient, ServerError
+from dragoman.addons.serving.config import EngineConfig, ModelConfig, ServeConfig
+from dragoman.addons.serving.served_models import Directions
+from dragoman.addons.serving.served_predictors import Predictors, ServedPredictor
+from dragoman.addons.serving.service import Service
 from dragoman.base.errors import ConfigError
 from dragoman.checkpoint.folder import write_model_folder
 from dragoman.checkpoint.meta import Meta
 from dragoman.checkpoint.tensors import model_parameters
 from dragoman.cli.main import main
-from dragoman.client import AsyncClient, ServerError
 from dragoman.data.labelled.examples import LabelledText, TaggedSentence
-from dragoman.models.encoder_only import EncoderOnlyConfig
-from dragoman.serving.config import EngineConfig, ModelConfig, ServeConfig
-from dragoman.serving.served_models import Directions
-from dragoman.serving.served_predictors import Predictors, ServedPredictor
-from dragoman.serving.service import Service
+from dragoman.models.architectures.encoder_only import EncoderOnlyConfig
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
 
 HEADS: dict[str, dict[str, Any]] = {

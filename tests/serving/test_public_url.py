@@ -4,8 +4,8 @@ import pytest
 from pydantic import ValidationError
 from starlette.requests import Request
 
-from dragoman.serving.config import ServeConfig
-from dragoman.serving.http.public_url import PublicUrl
+from dragoman.addons.serving.config import ServeConfig
+from dragoman.addons.serving.http.public_url import PublicUrl
 
 PROXY = {"access": {"trusted_proxies": ["127.0.0.1", "10.0.0.0/8"]}}
 

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from scripted_server import asked, posted, served, shouting
 
-from dragoman.translation.engine import Row
+from dragoman.engines.engine import Row
 
 
 def test_one_text_and_several() -> None:

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from tiny_model import write_tiny_model
 
+from dragoman.addons.serving.config import EngineConfig, ModelConfig, QueueConfig
+from dragoman.addons.serving.http.metrics import Metrics
+from dragoman.addons.serving.served_models import ServedModel
 from dragoman.checkpoint.folder import PRECISION, fingerprint
+from dragoman.engines import automatic_precision
 from dragoman.native.build import best_library
 from dragoman.native.library import code_bits
-from dragoman.serving.config import EngineConfig, ModelConfig, QueueConfig
-from dragoman.serving.http.metrics import Metrics
-from dragoman.serving.served_models import ServedModel
-from dragoman.translation import automatic_precision
 
 
 @pytest.fixture(scope="module")

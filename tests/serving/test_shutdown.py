@@ -14,8 +14,8 @@ from test_server import processes_of, running, wait_for_end
 from tiny_model import write_tiny_model
 from training_runs import Server
 
-from dragoman.serving import server as serving
-from dragoman.serving.config import ServeConfig
+from dragoman.addons.serving import server as serving
+from dragoman.addons.serving.config import ServeConfig
 
 TEXT = "".join(f"A dog runs number {number} along the beach.\n" for number in range(4000))
 

@@ -11,9 +11,9 @@ import pytest
 from scripted_server import asked, served, shouting
 from test_files import sent
 
+from dragoman.addons.serving.config import ServeConfig
+from dragoman.addons.serving.stored_files import FileStore, FolderFiles, MemoryFiles, open_store
 from dragoman.base.errors import ConfigError, ResourceError
-from dragoman.serving.config import ServeConfig
-from dragoman.serving.stored_files import FileStore, FolderFiles, MemoryFiles, open_store
 
 Make = Callable[..., Any]
 
@@ -105,6 +105,6 @@ def test_a_folder_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest.Monkey
         raise ResourceError("cannot write x: No space left on device")
 
     with served({"en-de": shouting}, files=str(tmp_path / "folder")) as service:
-        monkeypatch.setattr("dragoman.serving.stored_files.atomic_write", full)
+        monkeypatch.setattr("dragoman.addons.serving.stored_files.atomic_write", full)
         answer = asked(service, lambda client: sent(client, "a.txt", b"a dog"))
     assert answer.status_code == 503 and "No space left" in answer.json()["error"]

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from scripted_server import posted, served, shouting
 
+from dragoman.addons.serving.errors import Overloaded
+from dragoman.addons.serving.suggestions import Suggestions
 from dragoman.base.errors import ConfigError
-from dragoman.serving.errors import Overloaded
-from dragoman.serving.suggestions import Suggestions
 
 FIELDS = {"q": "a dog\nruns", "s": "ein Hund\nläuft \u2028", "source": "EN", "target": "de"}
 
@@ -63,7 +63,7 @@ def test_a_partly_written_line_is_removed(tmp_path: Path, monkeypatch: pytest.Mo
     kept = Suggestions(tmp_path / "kept", 1000)
     kept.add("en", "de", "a", "b")
     before = (tmp_path / "kept").read_bytes()
-    monkeypatch.setattr("dragoman.serving.suggestions.FileIO", Half)
+    monkeypatch.setattr("dragoman.addons.serving.suggestions.FileIO", Half)
     with pytest.raises(Overloaded):
         kept.add("en", "de", "c", "d")
     assert (tmp_path / "kept").read_bytes() == before

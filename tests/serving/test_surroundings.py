@@ -19,7 +19,7 @@ from scripted_server import served, shouting
 from tiny_model import write_tiny_model
 from training_runs import Process, Server
 
-import dragoman.serving
+import dragoman.addons.serving
 
 
 @contextmanager
@@ -105,7 +105,7 @@ def test_a_clock_that_jumps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_only_logs_and_expiry_depend_on_the_system_clock() -> None:
-    folder = Path(dragoman.serving.__path__[0])
+    folder = Path(dragoman.addons.serving.__path__[0])
     found = {
         path.relative_to(folder).as_posix()
         for path in folder.rglob("*.py")

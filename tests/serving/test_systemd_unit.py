@@ -17,10 +17,10 @@ import sandbox
 from sandbox import ROOT, Sandbox
 from tiny_model import write_tiny_model
 
+from dragoman.addons.serving.config import ServeConfig
 from dragoman.base.settings.load import load_settings
 from dragoman.native.build import compiled_library
 from dragoman.native.compiler import INSTRUCTION_SETS
-from dragoman.serving.config import ServeConfig
 
 UNIT = ROOT / "deploy" / "dragoman.service"
 USER = 61999  # among those that systemd gives to DynamicUser

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from scripted_server import asked, posted, served, shouting
 
-from dragoman.translation.engine import Row
+from dragoman.engines.engine import Row
 
 WORDLESS = ["👍", "12:30", "", " \n ", "???", "2024-01-01", "€ 5,00"]
 GERMAN = "Zwei Männer spielen heute auf der Straße mit einem Ball."

@@ -13,15 +13,15 @@ import pytest
 from workbench_server import WorkbenchServer, log_step, workbench_served, write_workspace
 
 from dragoman import Translator
-from dragoman.analysis.view_state import MAX_CHARACTERS
-from dragoman.analysis.views.attention import AttentionState
-from dragoman.analysis.views.translate import TranslateState
-from dragoman.analysis.views.view import ViewContent
-from dragoman.analysis.workspace import Workspace
+from dragoman.addons.workbench import packing
+from dragoman.addons.workbench.view_state import MAX_CHARACTERS
+from dragoman.addons.workbench.views.attention import AttentionState
+from dragoman.addons.workbench.views.translate import TranslateState
+from dragoman.addons.workbench.views.view import ViewContent
+from dragoman.addons.workbench.workspace import Workspace
 from dragoman.base.cancellation import Cancelled, check_cancelled
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.cli.main import main
-from dragoman.workbench import packing
 
 SENTENCE = "source=a+dog+runs"
 

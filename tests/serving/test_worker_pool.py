@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from tiny_model import tiny_config, write_tiny_model
 
+from dragoman.addons.serving.config import EngineConfig, ModelConfig
+from dragoman.addons.serving.prefork import Failure, WorkerSpec
+from dragoman.addons.serving.worker_pool import WorkerPool
 from dragoman.base.cancellation import Cancellation, Cancelled
 from dragoman.base.errors import LineError, ModelError, ResourceError
-from dragoman.serving.config import EngineConfig, ModelConfig
-from dragoman.serving.prefork import Failure, WorkerSpec
-from dragoman.serving.worker_pool import WorkerPool
-from dragoman.translation.request import TextRequest
-from dragoman.translation.translator import Translator
+from dragoman.inference.translation.request import TextRequest
+from dragoman.inference.translation.translator import Translator
 
 TEXTS = ["a dog runs", "two dogs", "a cat and a dog"]
 

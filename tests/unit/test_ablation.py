@@ -28,12 +28,12 @@ from tiny_model import write_tiny_model
 from torch import nn
 
 from dragoman import Predictor, Translator
-from dragoman.analysis.ablation import ablate_heads
-from dragoman.analysis.heads import HEAD_KINDS, Head, attention_layers, heads_of, heads_off
-from dragoman.analysis.importance import head_entropies, head_gradients, head_importance
-from dragoman.analysis.subject import Analysed, SubjectSettings, subject_of, visible_model
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.cli.main import main
+from dragoman.inspection.ablation import ablate_heads
+from dragoman.inspection.heads import HEAD_KINDS, Head, attention_layers, heads_of, heads_off
+from dragoman.inspection.importance import head_entropies, head_gradients, head_importance
+from dragoman.inspection.subject import Analysed, SubjectSettings, subject_of, visible_model
 from dragoman.nn.attention.head_mask import masking_heads
 
 WITH_HEADS = ("transformer", "recurrent", "convolutional", "linear")

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.addons.serving.access.access import Access
+from dragoman.addons.serving.access.keys import InvalidKey, Keys
+from dragoman.addons.serving.access.quota import QuotaExceeded
+from dragoman.addons.serving.config import AccessConfig
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.load import load_settings
-from dragoman.serving.access.access import Access
-from dragoman.serving.access.keys import InvalidKey, Keys
-from dragoman.serving.access.quota import QuotaExceeded
-from dragoman.serving.config import AccessConfig
 
 
 def granted(access: Access, key: str | None, peer: str, *forwarded: str, tokens: int = 1) -> bool:

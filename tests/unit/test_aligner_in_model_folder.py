@@ -7,13 +7,13 @@ from tiny_model import write_tiny_model
 from training_runs import RUN, SETTINGS, write_corpus
 
 import dragoman
-from dragoman.alignment.word_aligner import WordAligner
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.checkpoint.folder import ALIGNER
 from dragoman.cli.main import main
-from dragoman.inspect.attention import AttentionChoice
+from dragoman.inference.translation.alignment import AttentionAligner, StoredAligner
+from dragoman.models.attention_weights import AttentionChoice
+from dragoman.statistical.alignment.word_aligner import WordAligner
 from dragoman.tasks.translation import word_aligner as training
-from dragoman.translation.alignment import AttentionAligner, StoredAligner
 
 SOURCES = ["a man sees a dog", "two dogs", "a dog", "two men", "a man"] * 8
 TARGETS = ["ein Mann sieht einen Hund", "zwei Hunde", "ein Hund", "zwei Männer", "ein Mann"] * 8

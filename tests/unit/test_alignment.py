@@ -14,18 +14,18 @@ from test_vocabulary_kinds import KINDS, TEXT, learn
 from tiny_model import SOURCES, TARGETS, tiny_config, tiny_model, tiny_tokenizers, write_tiny_model
 from toys import fit
 
-from dragoman.alignment.links.links import format_pharaoh
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.data.batches.batch import collate
-from dragoman.inspect.attention import AttentionChoice, capture, cross_attention_layers, source_attention
-from dragoman.models.seq2seq import ModelConfig
+from dragoman.engines.torch import AttentionTorchEngine
+from dragoman.inference.translation.alignment import AttentionAligner
+from dragoman.inference.translation.translator import Translator
+from dragoman.models.architectures.seq2seq import ModelConfig
+from dragoman.models.attention_weights import AttentionChoice, capture, cross_attention_layers, source_attention
+from dragoman.statistical.alignment.links.links import format_pharaoh
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
 from dragoman.text.vocabularies.sentencepiece import SentencePieceTokenizer, pieces_of
 from dragoman.text.words import word_indices, word_spans
-from dragoman.translation.alignment import AttentionAligner
-from dragoman.translation.engines.torch import AttentionTorchEngine
-from dragoman.translation.translator import Translator
 
 FAMILIES = {
     "transformer": {"preset": "tiny", "width": 16, "encoder": {"heads": 2}, "decoder": {"heads": 2}},

@@ -11,10 +11,10 @@ import pytest
 from alignment_runs import KINDS, aligned, use_library
 from sanitizers import sanitizer_library
 
-from dragoman.alignment.estimation.library import functions
 from dragoman.native import build
 from dragoman.native.build import best_library, compiled_library
 from dragoman.native.compiler import ALIGNMENT, InstructionSet, available, compile_library
+from dragoman.statistical.alignment.estimation.library import functions
 
 
 @pytest.fixture

@@ -19,15 +19,15 @@ from alignment_reference import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.alignment.estimation import pairs as pairs_module
-from dragoman.alignment.estimation.method import AlignmentModel, MethodConfig, TrainingData
-from dragoman.alignment.estimation.pairs import WordPairs
-from dragoman.alignment.estimation.words import UNKNOWN
-from dragoman.alignment.estimation.workers import Workers
-from dragoman.alignment.methods.diagonal import Diagonal, DiagonalConfig
-from dragoman.alignment.methods.hmm import HMM, HMMConfig
-from dragoman.alignment.methods.ibm1 import IBM1, IBM1Config
-from dragoman.alignment.methods.ibm2 import IBM2, IBM2Config
+from dragoman.statistical.alignment.estimation import pairs as pairs_module
+from dragoman.statistical.alignment.estimation.method import AlignmentModel, MethodConfig, TrainingData
+from dragoman.statistical.alignment.estimation.pairs import WordPairs
+from dragoman.statistical.alignment.estimation.words import UNKNOWN
+from dragoman.statistical.alignment.estimation.workers import Workers
+from dragoman.statistical.alignment.methods.diagonal import Diagonal, DiagonalConfig
+from dragoman.statistical.alignment.methods.hmm import HMM, HMMConfig
+from dragoman.statistical.alignment.methods.ibm1 import IBM1, IBM1Config
+from dragoman.statistical.alignment.methods.ibm2 import IBM2, IBM2Config
 
 SOURCE_WORDS, TARGET_WORDS = 5, 6
 METHODS: list[MethodConfig] = [

@@ -9,13 +9,13 @@ from tiny_model import SOURCES, TARGETS, tiny_config, write_tiny_model
 from workbench_server import write_workspace
 
 import dragoman
-from dragoman.alignment.word_aligner import WordAligner
-from dragoman.analysis.alignments import gold_links
-from dragoman.analysis.views.alignment import AlignmentState
-from dragoman.analysis.workspace import Workspace
+from dragoman.addons.workbench.views.alignment import AlignmentState
+from dragoman.addons.workbench.workspace import Workspace
 from dragoman.base.errors import ConfigError, DataError, ModelError
-from dragoman.inspect.figures.alignments import Alignments
-from dragoman.translation.translator import Translator
+from dragoman.figures.alignments import Alignments
+from dragoman.inference.translation.translator import Translator
+from dragoman.inspection.alignments import gold_links
+from dragoman.statistical.alignment.word_aligner import WordAligner
 
 SOURCE, TARGET, GOLD = SOURCES[0], TARGETS[0], "0-0 1-1 2-2 3-3 4?3 5-4 6-5"
 
@@ -67,7 +67,7 @@ def test_measures_are_those_of_the_evaluation(workspace: Workspace) -> None:
 
 def test_annotated_links_do_not_align_again(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     first = links_of(workspace, gold=GOLD)
-    monkeypatch.setattr("dragoman.analysis.workspace.compare_alignments", None)
+    monkeypatch.setattr("dragoman.addons.workbench.workspace.compare_alignments", None)
     assert links_of(workspace, gold="0-0").aligners == first.aligners
 
 
@@ -95,8 +95,8 @@ def test_the_links_of_the_demo_are_those_of_its_reference(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pairs = {(SOURCE, TARGET): gold_links(GOLD)}
-    monkeypatch.setattr("dragoman.analysis.views.alignment.grammar_translation", {SOURCE: TARGET}.__getitem__)
-    monkeypatch.setattr("dragoman.analysis.views.alignment.grammar_gold", lambda *pair: pairs[pair])
+    monkeypatch.setattr("dragoman.addons.workbench.views.alignment.grammar_translation", {SOURCE: TARGET}.__getitem__)
+    monkeypatch.setattr("dragoman.addons.workbench.views.alignment.grammar_gold", lambda *pair: pairs[pair])
     content = AlignmentState(source=SOURCE, gold="demo").content(workspace)
     assert content.facts["target"] == TARGET
     figure = content.figures["links"]

@@ -9,13 +9,13 @@ from analysed_models import SOURCE, node_predictor, predictor, small_graph
 from closeness import assert_close
 
 from dragoman import Predictor, ablate_heads, attention_rollout, decoder_lens, head_importance, next_tokens
-from dragoman.analysis.heads import heads_of, heads_off
-from dragoman.analysis.importance import head_entropies
-from dragoman.analysis.next_tokens import continue_prefix, continue_tree
-from dragoman.analysis.relevance import token_relevance
-from dragoman.analysis.subject import SubjectSettings, subject_of, tree_subject
 from dragoman.base.errors import ConfigError, DataError
-from dragoman.prediction.heads.parsing import TreePrediction
+from dragoman.inference.prediction.heads.parsing import TreePrediction
+from dragoman.inspection.heads import heads_of, heads_off
+from dragoman.inspection.importance import head_entropies
+from dragoman.inspection.next_tokens import continue_prefix, continue_tree
+from dragoman.inspection.relevance import token_relevance
+from dragoman.inspection.subject import SubjectSettings, subject_of, tree_subject
 
 WORDS = SOURCE.split()
 

@@ -10,19 +10,19 @@ from analysed_models import SOURCE, TARGET, translator
 from closeness import assert_close
 from tiny_model import write_tiny_model
 
-import dragoman.analysis.checkpoints as checkpoints_module
+import dragoman.inspection.checkpoints as checkpoints_module
 from dragoman import Translator
-from dragoman.alignment.word_aligner import WordAligner
-from dragoman.analysis.alignments import compare_alignments, gold_links, grammar_gold, grammar_translation
-from dragoman.analysis.checkpoints import follow_checkpoints, head_figure, reference_figure
-from dragoman.analysis.loading import load_model
-from dragoman.analysis.relevance import token_relevance
-from dragoman.analysis.subject import SubjectSettings
+from dragoman.addons.lecture.grammar.alignments import align_english_german
+from dragoman.addons.lecture.grammar.corpus import EmbeddedCorpus, generate
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.cli.main import main
-from dragoman.lecture.grammar.alignments import align_english_german
-from dragoman.lecture.grammar.corpus import EmbeddedCorpus, generate
+from dragoman.inspection.alignments import compare_alignments, gold_links, grammar_gold, grammar_translation
+from dragoman.inspection.checkpoints import follow_checkpoints, head_figure, reference_figure
+from dragoman.inspection.loading import load_model
+from dragoman.inspection.relevance import token_relevance
+from dragoman.inspection.subject import SubjectSettings
 from dragoman.metrics.alignment_error_rate import count_all, measure
+from dragoman.statistical.alignment.word_aligner import WordAligner
 
 GIVEN, HEAD = SubjectSettings(target=TARGET), "decoder.cross_attention:1:2"
 SENTENCE, TRANSLATION = "a dog runs in the park .", "ein Hund rennt im Park ."
@@ -125,7 +125,7 @@ def test_error_rates_are_those_of_the_measure() -> None:
 
 def test_gold_alignments_of_the_grammar_are_found_in_both_directions(monkeypatch: pytest.MonkeyPatch) -> None:
     corpus: EmbeddedCorpus = generate(train=600, valid=5, test=5)
-    monkeypatch.setattr("dragoman.analysis.alignments.generate", lambda: corpus)
+    monkeypatch.setattr("dragoman.inspection.alignments.generate", lambda: corpus)
     sentence = corpus.test[0]
     expected = align_english_german(corpus.derivations[sentence])
     assert grammar_gold(sentence.en, sentence.de).sure == expected.sure

@@ -12,11 +12,11 @@ import torch
 import dragoman
 from dragoman.base.errors import ConfigError, DataError, ModelError
 from dragoman.cli.main import main
-from dragoman.models.ngram import LN10, LOG_ZERO, NgramModel
-from dragoman.ngrams.arpa_reader import NO_UNKNOWN, read_arpa
-from dragoman.ngrams.arpa_writer import DIALECTS, arpa_words, write_arpa
-from dragoman.ngrams.counts import count_ngrams
-from dragoman.ngrams.kneser_ney import ModifiedKneserNeyConfig
+from dragoman.models.architectures.ngram import LN10, LOG_ZERO, NgramModel
+from dragoman.statistical.ngrams.arpa_reader import NO_UNKNOWN, read_arpa
+from dragoman.statistical.ngrams.arpa_writer import DIALECTS, arpa_words, write_arpa
+from dragoman.statistical.ngrams.counts import count_ngrams
+from dragoman.statistical.ngrams.kneser_ney import ModifiedKneserNeyConfig
 from dragoman.text.symbols import BOS, EOS, UNK
 from dragoman.text.vocabularies.whitespace import WhitespaceTokenizer
 from dragoman.text.vocabularies.word import WordConfig

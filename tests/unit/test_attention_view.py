@@ -8,16 +8,16 @@ from tiny_language_model import write_tiny_language_model
 from tiny_model import tiny_config, write_tiny_model
 from workbench_server import write_workspace
 
-from dragoman.analysis.rollout import attention_rollout
-from dragoman.analysis.subject import SubjectSettings
-from dragoman.analysis.views.attention import AttentionState
-from dragoman.analysis.views.translate import TranslateState
-from dragoman.analysis.views.what_if import WhatIfState
-from dragoman.analysis.workspace import Workspace
+from dragoman.addons.workbench.views.attention import AttentionState
+from dragoman.addons.workbench.views.translate import TranslateState
+from dragoman.addons.workbench.views.what_if import WhatIfState
+from dragoman.addons.workbench.workspace import Workspace
 from dragoman.base.errors import ConfigError
-from dragoman.inspect.figures.head_lines import HeadLines
-from dragoman.inspect.figures.heat_maps import HeatMaps
-from dragoman.translation.translator import Translator
+from dragoman.figures.head_lines import HeadLines
+from dragoman.figures.heat_maps import HeatMaps
+from dragoman.inference.translation.translator import Translator
+from dragoman.inspection.rollout import attention_rollout
+from dragoman.inspection.subject import SubjectSettings
 
 SIDES = {
     "recurrent": tiny_config(encoder={"kind": "recurrent"}, decoder={"kind": "recurrent"}),

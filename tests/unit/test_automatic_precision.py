@@ -14,15 +14,15 @@ from dragoman.checkpoint.folder import CARD, PRECISION, fingerprint, load_model_
 from dragoman.checkpoint.precision_cost import Int8Cost, PrecisionCost, PrecisionScores, read_precision_cost
 from dragoman.checkpoint.tensors import model_parameters
 from dragoman.cli.main import main
+from dragoman.engines import automatic_precision
+from dragoman.engines.automatic_precision import choose_precision
+from dragoman.engines.native import calibration
 from dragoman.evaluation.evaluate import evaluate
 from dragoman.native.build import best_library, compiled_library
 from dragoman.native.compiler import available
 from dragoman.native.library import code_bits
-from dragoman.tasks.translation import precision_cost
-from dragoman.translation import automatic_precision, precision_measurement
-from dragoman.translation.automatic_precision import choose_precision
-from dragoman.translation.engines.native import calibration
-from dragoman.translation.precision_measurement import ValidationPairs
+from dragoman.tasks.translation import precision_cost, precision_measurement
+from dragoman.tasks.translation.precision_measurement import ValidationPairs
 
 COUNT = 100
 

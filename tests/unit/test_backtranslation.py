@@ -11,17 +11,18 @@ import pytest
 import zstandard
 from format_1 import PAIRS
 
-from dragoman.augmentation.backtranslate import BackTranslation
-from dragoman.augmentation.filters import RULES, FilterConfig, ScoredPair, broken_rule, has_control_characters
 from dragoman.base import journal as journals
 from dragoman.base.errors import ConfigError, ResourceError
 from dragoman.base.journal import OutputJournal, work_folder
 from dragoman.base.settings.yaml import parse_yaml
 from dragoman.cli.main import main
 from dragoman.data.corpora.lines import open_lines
+from dragoman.decode.decoding import Sampling
 from dragoman.decode.sampling import SamplingConfig
-from dragoman.translation.request import Request, Sampling
-from dragoman.translation.translator import Translator
+from dragoman.inference.translation.request import Request
+from dragoman.inference.translation.translator import Translator
+from dragoman.tasks.augmentation.backtranslate import BackTranslation
+from dragoman.tasks.augmentation.filters import RULES, FilterConfig, ScoredPair, broken_rule, has_control_characters
 
 MODEL = Path(__file__).parents[1] / "fixtures" / "format-1"
 ALL_OFF = FilterConfig(
@@ -302,7 +303,7 @@ def test_wrong_use_is_reported(
 
 
 def test_many_copies_make_the_direction_suspect(mono: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    from dragoman.augmentation.backtranslate import SyntheticPairs, _warn
+    from dragoman.tasks.augmentation.backtranslate import SyntheticPairs, _warn
 
     _warn(SyntheticPairs(mono / "bt.tsv", Counter(lines=10, copied=3, kept=7), None))
     assert "translates from the language of the text" in capfd.readouterr().err

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.base.errors import DataError, ModelError
-from dragoman.prediction.heads.inputs import encode_words
+from dragoman.inference.prediction.heads.inputs import encode_words
 from dragoman.text.symbols import SPECIAL_SYMBOLS, UNK
 from dragoman.text.vocabularies.bert import BertTokenizer, BertWordPieceConfig
 from dragoman.text.vocabularies.union import load_tokenizer

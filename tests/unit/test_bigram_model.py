@@ -19,12 +19,12 @@ from dragoman.checkpoint.meta import Meta
 from dragoman.checkpoint.tensors import model_parameters
 from dragoman.data.batches.batch import pad
 from dragoman.decode.forced import force
+from dragoman.inference.translation.translator import Translator
 from dragoman.models.interface import LengthLimit, State, Trial
 from dragoman.models.kinds import KINDS, ModelKind
 from dragoman.models.settings import ModelSettings
 from dragoman.text.symbols import BOS, EOS, PAD, UNK
 from dragoman.text.tokenizers import VocabularySizes
-from dragoman.translation.translator import Translator
 
 LONGEST, WEIGHT = 3, 0.8
 

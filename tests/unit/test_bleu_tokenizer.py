@@ -15,6 +15,8 @@ from sacrebleu.metrics.bleu import BLEU as SacreBLEU
 from tiny_model import tiny_tokenizers
 
 from dragoman.base.errors import ConfigError
+from dragoman.inference.translation.reranking.minimum_risk import MinimumRisk
+from dragoman.inference.translation.result import Translation
 from dragoman.metrics.bleu import BLEU, bleu_by_length
 from dragoman.metrics.bleu_tokenizer import TOKENIZERS, check_tokenizer, choose_tokenizer
 from dragoman.metrics.bootstrap import paired_bootstrap
@@ -26,8 +28,6 @@ from dragoman.metrics.registry import ngram_metrics
 from dragoman.metrics.ter import TER
 from dragoman.metrics.text_score import TextScore
 from dragoman.tasks.translation.objectives.sequence_reward import sentence_rewards
-from dragoman.translation.reranking.minimum_risk import MinimumRisk
-from dragoman.translation.result import Translation
 
 TEXTS = {
     "zh": (["他昨天去公园散步了。", "我们明天要去 New York。"], ["他昨天去公园跑步了。", "我们后天要去 New York。"]),

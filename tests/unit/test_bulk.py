@@ -19,15 +19,15 @@ from tiny_model import write_tiny_model
 from typer.testing import CliRunner
 
 import dragoman
+from dragoman.addons.bulk.cluster import Actors, join_cluster
+from dragoman.addons.bulk.format import Window
+from dragoman.addons.bulk.job import with_absolute_paths
+from dragoman.addons.bulk.json_lines import JsonLines
+from dragoman.addons.bulk.translate_shards import translate_shards
 from dragoman.base.errors import ConfigError, DataError, ModelError, ResourceError
 from dragoman.cli.main import app
-from dragoman.translation.bulk.cluster import Actors, join_cluster
-from dragoman.translation.bulk.format import Window
-from dragoman.translation.bulk.job import with_absolute_paths
-from dragoman.translation.bulk.json_lines import JsonLines
-from dragoman.translation.bulk.translate_shards import translate_shards
-from dragoman.translation.files.translate_file import translate_file
-from dragoman.translation.translator import Translator
+from dragoman.inference.translation.files.translate_file import translate_file
+from dragoman.inference.translation.translator import Translator
 
 SEARCH = {"beam": 1, "search": {"maximum_length": 6}}
 HOW = {**SEARCH, "batch_size": 1, "engine": "torch", "quiet": True}
@@ -220,7 +220,7 @@ def test_a_machine_with_another_model_does_not_translate(
 ) -> None:
     (tmp_path / "a.txt").write_text("a dog\n")
     found = iter(["one", "other"])  # on the machine that runs the command, and on an actor's machine
-    monkeypatch.setattr("dragoman.translation.bulk.job.fingerprint_of", lambda folders: next(found))
+    monkeypatch.setattr("dragoman.addons.bulk.job.fingerprint_of", lambda folders: next(found))
     with pytest.raises(ModelError, match=r"would translate differently .*: model \(was 'one', now 'other'\)"):
         translate_shards(model, tmp_path / "a.txt", tmp_path / "out", **HOW)
     assert not (tmp_path / "out").exists()

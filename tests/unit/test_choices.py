@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
 
+from dragoman.addons.lecture.choices import Choice, assemble, choices, compatible, levels
 from dragoman.base.settings.config import Config
-from dragoman.lecture.choices import Choice, assemble, choices, compatible, levels
 
 
 class Plain(Config):

@@ -15,8 +15,8 @@ from training_runs import Server
 
 from dragoman import Translator, __version__
 from dragoman.cli.main import app, main
-from dragoman.translation.request import TextRequest
-from dragoman.translation.window import WindowTranslation
+from dragoman.inference.translation.request import TextRequest
+from dragoman.inference.translation.window import WindowTranslation
 
 SOURCES = ["A dog runs .", "", "Two men sleep over the grass .", "  ", "A child"]
 

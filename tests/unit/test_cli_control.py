@@ -15,7 +15,7 @@ SHORT = ["search.length_factor=0.5", "search.length_margin=3"]
 @pytest.fixture
 def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return a command that translates `in`, four lines of which the third is blank, two lines at a time."""
-    monkeypatch.setattr("dragoman.translation.translator.WINDOW_BATCHES", 1)
+    monkeypatch.setattr("dragoman.inference.translation.translator.WINDOW_BATCHES", 1)
     monkeypatch.chdir(tmp_path)
     write_tiny_model(tmp_path / "model")
     Path("in").write_text("a dog\nsee www.a.de 7\n\nthe man\n")

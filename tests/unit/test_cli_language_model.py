@@ -11,7 +11,7 @@ from tiny_language_model import write_tiny_language_model
 from tiny_model import write_tiny_model
 
 from dragoman.cli.main import main
-from dragoman.generation.language_model import LanguageModel
+from dragoman.inference.generation.language_model import LanguageModel
 
 TEXT = "a dog runs in the park.\nTwo dogs sleep.\n\nThe man sees a dög.\n"
 

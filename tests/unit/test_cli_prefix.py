@@ -18,7 +18,7 @@ LINES, WINDOW = 13, 4
 @pytest.fixture
 def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return a command that translates `in`, three windows and one line."""
-    monkeypatch.setattr("dragoman.translation.translator.WINDOW_BATCHES", 2)
+    monkeypatch.setattr("dragoman.inference.translation.translator.WINDOW_BATCHES", 2)
     monkeypatch.chdir(tmp_path)
     write_tiny_model(tmp_path / "model")
     Path("in").write_text("".join(f"a dog {number}\n" for number in range(LINES)))

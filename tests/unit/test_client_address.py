@@ -4,8 +4,8 @@ from ipaddress import ip_address
 
 import pytest
 
+from dragoman.addons.serving.access.client_address import client_address, client_network, parse_networks
 from dragoman.base.errors import ConfigError
-from dragoman.serving.access.client_address import client_address, client_network, parse_networks
 
 OWN = parse_networks(["10.0.0.0/8", "::1", "fd00::/8"])
 

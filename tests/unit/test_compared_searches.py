@@ -10,17 +10,17 @@ from documented import ROOT
 from tiny_model import tiny_config, write_tiny_model
 
 from dragoman import Sampling, Translator, compare_searches
-from dragoman.analysis.searches import compare_tree_searches
-from dragoman.analysis.view_state import parse_view_state
-from dragoman.analysis.workspace import Workspace
+from dragoman.addons.lecture.example_trees import EXAMPLE_TREES
+from dragoman.addons.workbench.view_state import parse_view_state
+from dragoman.addons.workbench.workspace import Workspace
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.settings.load import parse_settings
 from dragoman.cli.main import main
 from dragoman.decode.rules.length_penalty import NoPenalty
 from dragoman.decode.search import SearchConfig
-from dragoman.lecture.example_trees import EXAMPLE_TREES
-from dragoman.translation.request import Request
-from dragoman.translation.result import Translation
+from dragoman.inference.translation.request import Request
+from dragoman.inference.translation.result import Translation
+from dragoman.inspection.searches import compare_tree_searches
 
 
 @pytest.fixture(scope="module")

@@ -17,15 +17,15 @@ from tiny_model import tiny_config, tiny_model, tiny_tokenizers, write_tiny_mode
 from workbench_server import log_step
 
 from dragoman import Translator, score
-from dragoman.analysis.comparison import compare_translations, rank_pairs
-from dragoman.analysis.view_state import parse_view_state
-from dragoman.analysis.views.compare import MAX_PAIRS, CompareState
-from dragoman.analysis.workspace import Workspace
+from dragoman.addons.workbench.view_state import parse_view_state
+from dragoman.addons.workbench.views.compare import MAX_PAIRS, CompareState
+from dragoman.addons.workbench.workspace import Workspace
 from dragoman.base.errors import ConfigError, DataError, DragomanError
 from dragoman.checkpoint.folder import LoadedModel
 from dragoman.checkpoint.meta import Meta
-from dragoman.inspect.figures.bars import Bars
-from dragoman.inspect.figures.comparison import Comparison
+from dragoman.figures.bars import Bars
+from dragoman.figures.comparison import Comparison
+from dragoman.inspection.comparison import compare_translations, rank_pairs
 from dragoman.text.differences import word_differences
 
 SOURCE, REFERENCE = "a dog runs in the park .", "ein Hund rennt im Park ."

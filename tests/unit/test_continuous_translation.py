@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from tiny_model import SOURCES, tiny_config, write_tiny_model
 
-from dragoman.control.glossary import Glossary
-from dragoman.translation.continuous import ContinuousTranslation
-from dragoman.translation.request import Sampling, TextRequest
-from dragoman.translation.result import Translation
-from dragoman.translation.translator import Translator
+from dragoman.decode.decoding import Sampling
+from dragoman.inference.control.glossary import Glossary
+from dragoman.inference.translation.continuous import ContinuousTranslation
+from dragoman.inference.translation.request import TextRequest
+from dragoman.inference.translation.result import Translation
+from dragoman.inference.translation.translator import Translator
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -12,9 +12,9 @@ from tiny_model import SOURCES, tiny_config, write_tiny_model
 from dragoman.base.errors import ConfigError
 from dragoman.data.batches.batch import pad
 from dragoman.decode.search import SearchConfig
-from dragoman.models.footprint import evaluate_polynomial, measure_footprint
-from dragoman.models.seq2seq import ModelConfig, Seq2Seq
-from dragoman.translation.translator import Translator
+from dragoman.inference.translation.translator import Translator
+from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
+from dragoman.models.description.footprint import evaluate_polynomial, measure_footprint
 
 SIZE = 20
 CONVOLUTIONAL = {"kind": "convolutional", "layers": 2}

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from tiny_model import tiny_tokenizers, write_tiny_model
 
 from dragoman import Translator, translate_file
-from dragoman.augmentation.filters import FilterConfig, ScoredPair, broken_rule
 from dragoman.checkpoint.folder import read_meta
 from dragoman.checkpoint.meta import Meta, dump_meta, parse_meta
 from dragoman.data.cleaning.config import CleaningConfig
@@ -20,16 +19,17 @@ from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.lengths import MIN_PAIRS, CorpusLengths, LengthQuantiles, compared_lengths
 from dragoman.data.preparation.prepare import prepare
 from dragoman.decode.search import SearchConfig
+from dragoman.inference.translation.guard.guard import Guard
+from dragoman.inference.translation.guard.retry import other_searches
+from dragoman.inference.translation.line_division import LineDivision
+from dragoman.inference.translation.line_warnings import LineWarnings
+from dragoman.inference.translation.request import Request
+from dragoman.inference.translation.result import Translation
+from dragoman.inference.translation.training_texts import TrainingTexts
+from dragoman.tasks.augmentation.filters import FilterConfig, ScoredPair, broken_rule
 from dragoman.tasks.translation.corpus_lengths import measure_lengths
 from dragoman.text.tokenizers import TextConfig
 from dragoman.text.vocabularies.bpe import BPEConfig
-from dragoman.translation.guard.guard import Guard
-from dragoman.translation.guard.retry import other_searches
-from dragoman.translation.line_division import LineDivision
-from dragoman.translation.line_warnings import LineWarnings
-from dragoman.translation.request import Request
-from dragoman.translation.result import Translation
-from dragoman.translation.training_texts import TrainingTexts
 
 
 def made_pairs(count: int, ratio: float, letters: str = "abcdefghij", seed: int = 1) -> list[tuple[str, str]]:
@@ -273,7 +273,7 @@ def test_a_language_that_the_model_does_not_read_is_reported_once(
     language: str | None, texts: list[str], expected: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found: list[str] = []
-    monkeypatch.setattr("dragoman.translation.training_texts.warn", found.append)
+    monkeypatch.setattr("dragoman.inference.translation.training_texts.warn", found.append)
     checked = TrainingTexts(Meta(step=1, source_language=language), tiny_tokenizers())
     for _ in range(2):
         checked.check_language(texts)
@@ -285,7 +285,7 @@ def test_unknown_tokens_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     from dragoman.text.tokenizers import train_tokenizers
 
     found: list[str] = []
-    monkeypatch.setattr("dragoman.translation.training_texts.warn", found.append)
+    monkeypatch.setattr("dragoman.inference.translation.training_texts.warn", found.append)
     words = TextConfig.model_validate({"subword": {"kind": "word", "min_frequency": 1}})
     tokenizers = train_tokenizers(words, ENGLISH, ENGLISH)
     TrainingTexts(Meta(step=1), tokenizers).check_language(ENGLISH)

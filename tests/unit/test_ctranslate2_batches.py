@@ -7,10 +7,10 @@ import pytest
 
 from dragoman.base.cancellation import Cancellation, Cancelled
 from dragoman.decode.search import SearchConfig
+from dragoman.engines.ctranslate2 import _MOST_WORK, CTranslate2Engine
+from dragoman.engines.engine import Row
 from dragoman.models.interface import LengthLimit, LengthLimits
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
-from dragoman.translation.engine import Row
-from dragoman.translation.engines.ctranslate2 import _MOST_WORK, CTranslate2Engine
 
 
 class FakeTranslator:

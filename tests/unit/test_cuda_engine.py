@@ -11,15 +11,15 @@ import torch
 from native_searches import TARGETS, native_request, random_model, random_search, random_settings, searched
 
 from dragoman.base.errors import ResourceError
+from dragoman.decode.decoding import Sampling
 from dragoman.decode.search import Hypothesis, SearchConfig
-from dragoman.models.seq2seq import Seq2Seq
-from dragoman.translation.engine import Row
-from dragoman.translation.engines.cuda import session as sessions
-from dragoman.translation.engines.cuda.captured import CapturedSlots
-from dragoman.translation.engines.cuda.engine import CudaEngine, unsupported
-from dragoman.translation.engines.cuda.session import CudaRequest, CudaSession, Model
-from dragoman.translation.engines.cuda.slots import Slots
-from dragoman.translation.request import Sampling
+from dragoman.engines.cuda import session as sessions
+from dragoman.engines.cuda.captured import CapturedSlots
+from dragoman.engines.cuda.engine import CudaEngine, unsupported
+from dragoman.engines.cuda.session import CudaRequest, CudaSession, Model
+from dragoman.engines.cuda.slots import Slots
+from dragoman.engines.engine import Row
+from dragoman.models.architectures.seq2seq import Seq2Seq
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -11,12 +11,12 @@ from torch.utils.flop_counter import FlopCounterMode
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.yaml import dump_yaml
 from dragoman.cli.main import main
-from dragoman.generation.language_model import LanguageModel
-from dragoman.inspect.describe import Description, describe_model
-from dragoman.inspect.description_text import numbers_text, parts_table
-from dragoman.models.footprint import Footprint, evaluate_polynomial, measure_footprint
+from dragoman.inference.generation.language_model import LanguageModel
+from dragoman.models.architectures.seq2seq import ModelConfig
+from dragoman.models.description.describe import Description, describe_model
+from dragoman.models.description.description_text import numbers_text, parts_table
+from dragoman.models.description.footprint import Footprint, evaluate_polynomial, measure_footprint
 from dragoman.models.parts import count_parameters
-from dragoman.models.seq2seq import ModelConfig
 from dragoman.text.symbols import BOS
 from dragoman.text.tokenizers import VocabularySizes
 
@@ -32,7 +32,8 @@ def described(settings: dict, vocabulary: int = 40, length: int = 8, depth: int 
 def unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
     """Skip the measurement of memory, which runs the model and takes too long for large ones."""
     monkeypatch.setattr(
-        "dragoman.inspect.describe.measure_footprint", lambda *_, **__: Footprint(16, (1.0,), (1,), (1,), (1,))
+        "dragoman.models.description.describe.measure_footprint",
+        lambda *_, **__: Footprint(16, (1.0,), (1,), (1,), (1,)),
     )
 
 

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 import dragoman
-from dragoman.alignment.dictionary import Dictionary, Entry, extract_dictionary
-from dragoman.alignment.estimation.words import WordsConfig
+from dragoman.addons.lecture.grammar.corpus import generate
+from dragoman.addons.lecture.grammar.nouns import NOUNS
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.cli.main import main
-from dragoman.control.glossary import Glossary
-from dragoman.lecture.grammar.corpus import generate
-from dragoman.lecture.grammar.nouns import NOUNS
+from dragoman.inference.control.glossary import Glossary
+from dragoman.statistical.alignment.dictionary import Dictionary, Entry, extract_dictionary
+from dragoman.statistical.alignment.estimation.words import WordsConfig
 
 SOURCES = ["the Front door", "the door", "door closed .", "a door"]
 TARGETS = ["die Haustür", "die Tür", "Tür zu gemacht .", "eine Tür"]

@@ -10,15 +10,15 @@ from format_1 import PAIRS
 from tiny_language_model import write_tiny_language_model
 from tiny_model import tiny_tokenizers, write_tiny_model
 
-from dragoman.augmentation.distill import Distillation, TeacherPairs, student_recipe
 from dragoman.base.errors import ConfigError, DataError, ModelError
 from dragoman.base.settings.load import load_settings
 from dragoman.checkpoint.folder import read_meta
 from dragoman.cli.main import main
 from dragoman.data.corpora.corpus import CorpusConfig
+from dragoman.inference.translation.result import Translation
+from dragoman.inference.translation.translator import Translator
+from dragoman.tasks.augmentation.distill import Distillation, TeacherPairs, student_recipe
 from dragoman.tasks.translation.config import TranslationRun
-from dragoman.translation.result import Translation
-from dragoman.translation.translator import Translator
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "format-1"
 KNOWN = PAIRS[:4]
@@ -128,7 +128,7 @@ def test_the_closest_hypothesis_is_taken() -> None:
     target = tiny_tokenizers().target
     beam = [Translation(text, -1.0, -1.0, (), target) for text in ("a b c x y", "a b c d e", "e d c b a", "a b c d e")]
     pairs = TeacherPairs(TEACHER, CorpusConfig(tsv=Path("x")), Path(), None, None, 1, closest=True)  # type: ignore[arg-type]
-    from dragoman.augmentation.synthesis import Line
+    from dragoman.tasks.augmentation.synthesis import Line
 
     assert pairs.select_translation(Line("q", "a b c d f"), beam) is beam[1]
     assert pairs.select_translation(Line("q", "  "), beam) is beam[0]

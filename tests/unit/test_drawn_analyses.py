@@ -10,7 +10,7 @@ from tiny_model import tiny_config, write_tiny_model
 
 from dragoman import Translator
 from dragoman.cli.main import main
-from dragoman.inspect.figures.training_curves import run_curves
+from dragoman.training.progress.training_curves import run_curves
 
 TRANSFORMER = {"kind": "transformer", "layers": 2}
 

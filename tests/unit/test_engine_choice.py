@@ -13,15 +13,15 @@ from dragoman.base.errors import ConfigError, ModelError, ResourceError
 from dragoman.base.packages import check_import
 from dragoman.checkpoint.folder import load_model_folder
 from dragoman.cli.main import main
+from dragoman.engines import registry
+from dragoman.engines.ctranslate2 import CTranslate2Engine
+from dragoman.engines.cuda.engine import CudaEngine
+from dragoman.engines.engine import AttentionEngine, ContinuousEngine
+from dragoman.engines.native.engine import NativeEngine
+from dragoman.engines.preferred import PreferredEngine
+from dragoman.engines.registry import ENGINES, choose_engine
+from dragoman.engines.torch import TorchEngine
 from dragoman.native.build import NoCompilerError
-from dragoman.translation import choice
-from dragoman.translation.choice import ENGINES, choose_engine
-from dragoman.translation.engine import AttentionEngine, ContinuousEngine
-from dragoman.translation.engines.ctranslate2 import CTranslate2Engine
-from dragoman.translation.engines.cuda.engine import CudaEngine
-from dragoman.translation.engines.native.engine import NativeEngine
-from dragoman.translation.engines.preferred import PreferredEngine
-from dragoman.translation.engines.torch import TorchEngine
 
 pytest.importorskip("ctranslate2")
 
@@ -145,7 +145,9 @@ def test_a_gpu_has_its_own_engine(
     monkeypatch.setattr(CudaEngine, "__init__", on_cpu)
     loaded = load_model_folder(model, CPU, "translate")
     gpu = torch.device("cuda")
-    monkeypatch.setattr(choice, "_reference", lambda loaded, device: TorchEngine(loaded.model, loaded.tokenizers, CPU))
+    monkeypatch.setattr(
+        registry, "_reference", lambda loaded, device: TorchEngine(loaded.model, loaded.tokenizers, CPU)
+    )
     for name, precision in (("auto", None), ("auto", "float32"), ("cuda", None), ("cuda", "bfloat16")):
         chosen = choose_engine(loaded, gpu, name, precision)
         assert isinstance(chosen, PreferredEngine)
@@ -212,13 +214,13 @@ def test_any_failure_leads_to_the_next_engine(
     def fail(*_: Any, **__: Any) -> None:
         raise error
 
-    monkeypatch.setattr(choice, "NativeEngine", fail)
+    monkeypatch.setattr(registry, "NativeEngine", fail)
     chosen = Translator.load(model, precision="int8").engine
     assert isinstance(chosen, PreferredEngine) and isinstance(chosen.preferred, CTranslate2Engine)
     message = capsys.readouterr().err
     assert message.startswith("warning: translating with the ctranslate2 engine. native: ")
     assert message.count("\n") == 1 and "second line" not in message
-    monkeypatch.setattr(choice, "load_into_ctranslate2", fail)
+    monkeypatch.setattr(registry, "load_into_ctranslate2", fail)
     for precision, beginning in (("int8", "computing in float32"), (None, "translating with PyTorch in float32")):
         translator = Translator.load(model, precision=precision)
         assert isinstance(translator.engine, TorchEngine)
@@ -237,8 +239,8 @@ def test_a_package_that_crashes_is_not_imported(
         check_import("crashing_package")
     check_import("no_such_package")  # which is an error of the import itself
     kinds = [replace(kind, package="crashing_package" if kind.package else None) for kind in ENGINES]
-    monkeypatch.setattr(choice, "ENGINES", kinds)
-    monkeypatch.setattr(choice, "NativeEngine", None)
+    monkeypatch.setattr(registry, "ENGINES", kinds)
+    monkeypatch.setattr(registry, "NativeEngine", None)
     assert isinstance(Translator.load(model, precision="int8").engine, TorchEngine)
     assert "crashes when it is imported" in capsys.readouterr().err
 
@@ -250,7 +252,7 @@ def test_a_model_is_refused_before_anything_is_compiled(
         raise AssertionError
 
     for name in ("best_library", "calibrate"):
-        monkeypatch.setattr(f"dragoman.translation.engines.native.engine.{name}", fail)
+        monkeypatch.setattr(f"dragoman.engines.native.engine.{name}", fail)
     write_tiny_model(tmp_path / "linear", config=tiny_config(encoder={"attention": {"kind": "linear"}}))
     assert isinstance(Translator.load(tmp_path / "linear").engine, TorchEngine)
     assert "model.encoder.attention.kind=soft" in capsys.readouterr().err
@@ -260,15 +262,15 @@ def test_a_gpu_that_cannot_be_used(
     model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The model is translated on the CPU, unless the GPU was requested."""
-    load = choice.load_model_folder
+    load = registry.load_model_folder
 
     def without_memory(folder: Path, device: torch.device, verb: str) -> Any:
         if device.type == "cuda":
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20 MiB.\nSee the documentation")
         return load(folder, device, verb)
 
-    monkeypatch.setattr(choice, "choose_device", lambda name: torch.device("cuda" if name == "auto" else name))
-    monkeypatch.setattr(choice, "load_model_folder", without_memory)
+    monkeypatch.setattr(registry, "choose_device", lambda name: torch.device("cuda" if name == "auto" else name))
+    monkeypatch.setattr(registry, "load_model_folder", without_memory)
     translator = Translator.load(model, precision=None)
     message = capsys.readouterr().err
     assert translator.translate(SOURCES)
@@ -281,14 +283,14 @@ def test_a_gpu_that_cannot_be_used(
 def test_bfloat16_on_a_cpu_is_taken_where_it_is_faster(
     model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(choice, "relative_speed", lambda precision, library: 1.2)
+    monkeypatch.setattr(registry, "relative_speed", lambda precision, library: 1.2)
     for name in ("auto", "native"):
         assert Translator.load(model, engine=name, precision="bfloat16").engine.precision == "bfloat16"
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr(choice, "relative_speed", lambda precision, library: 0.8)
+    monkeypatch.setattr(registry, "relative_speed", lambda precision, library: 0.8)
     with pytest.raises(ConfigError, match=r"not faster than float32 on this processor \(0.80 times"):
         Translator.load(model, engine="native", precision="bfloat16")
-    monkeypatch.setattr(choice, "bfloat16_speed", lambda device: 0.5)
+    monkeypatch.setattr(registry, "bfloat16_speed", lambda device: 0.5)
     assert Translator.load(model, precision="bfloat16").engine.precision == "float32"
     message = capsys.readouterr().err
     assert message.count("\n") == 1 and "computing in float32" in message and "0.80 times the speed" in message
@@ -299,8 +301,8 @@ def test_pytorch_multiplies_in_bfloat16_where_it_is_faster(
     model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Products are rounded to bfloat16 in searches and samples, but not in scores; an emulated type is refused."""
-    monkeypatch.setattr(choice, "relative_speed", lambda precision, library: 0.8)
-    monkeypatch.setattr(choice, "bfloat16_speed", lambda device: 3.0)
+    monkeypatch.setattr(registry, "relative_speed", lambda precision, library: 0.8)
+    monkeypatch.setattr(registry, "bfloat16_speed", lambda device: 3.0)
     narrow = Translator.load(model, engine="torch", precision="bfloat16")
     exact = Translator.load(model, engine="torch", precision="float32")
     assert capsys.readouterr().err == ""
@@ -322,6 +324,6 @@ def test_pytorch_multiplies_in_bfloat16_where_it_is_faster(
     assert narrow.score(SOURCES, SOURCES) == exact.score(SOURCES, SOURCES)
     assert Translator.load(model, precision="bfloat16").engine.precision == "bfloat16"
     assert "translating with PyTorch in bfloat16. native: " in capsys.readouterr().err
-    monkeypatch.setattr(choice, "bfloat16_speed", lambda device: 0.04)
+    monkeypatch.setattr(registry, "bfloat16_speed", lambda device: 0.04)
     with pytest.raises(ConfigError, match=r"multiplies bfloat16 at only 0\.04 times the speed of float32"):
         Translator.load(model, engine="torch", precision="bfloat16")

@@ -11,11 +11,11 @@ from variant_settings import SIZE, Case, cases
 
 from dragoman import Translator
 from dragoman.base.errors import ConfigError
-from dragoman.models.seq2seq import ModelConfig
+from dragoman.engines.cuda.engine import unsupported
+from dragoman.engines.native.model import stacks
+from dragoman.models.architectures.seq2seq import ModelConfig
 from dragoman.native.embeddings import UnsupportedModelError
 from dragoman.native.packing import Packing
-from dragoman.translation.engines.cuda.engine import unsupported
-from dragoman.translation.engines.native.model import stacks
 
 
 def class_names() -> set[str]:

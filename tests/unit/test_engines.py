@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from dragoman.base.errors import ConfigError, DataError, LineError
+from dragoman.decode.decoding import Sampling
 from dragoman.decode.search import Hypothesis
+from dragoman.engines.engine import Pair, Row
+from dragoman.inference.translation.translator import Translator
 from dragoman.models.interface import LengthLimit, LengthLimits
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
-from dragoman.translation.engine import Pair, Row
-from dragoman.translation.request import Sampling
-from dragoman.translation.translator import Translator
 
 WORDS = {"a": "ein", "dog": "Hund", "man": "Mann", "sees": "sieht", "runs": "läuft"}
 LIMIT = 6

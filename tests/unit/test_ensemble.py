@@ -14,13 +14,13 @@ from dragoman.cli.main import main
 from dragoman.data.batches.batch import pad
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.search import SearchConfig, search
-from dragoman.models.ensemble import Ensemble
+from dragoman.engines.engine import AttentionEngine
+from dragoman.engines.torch import TorchEngine
+from dragoman.inference.translation.translator import Translator
+from dragoman.models.architectures.ensemble import Ensemble
 from dragoman.models.interface import SourceModel
 from dragoman.text.symbols import BOS, EOS, UNK
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
-from dragoman.translation.engine import AttentionEngine
-from dragoman.translation.engines.torch import TorchEngine
-from dragoman.translation.translator import Translator
 
 RECURRENT = {"kind": "recurrent", "layers": 1}
 RNN = tiny_config(encoder=RECURRENT, decoder=RECURRENT, positions=None)

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sanitizers import check_with_sanitizers
 
-from dragoman.alignment.estimation.corpus import Corpus
-from dragoman.alignment.estimation.method import TrainingData
-from dragoman.alignment.estimation.pairs import WordPairs
-from dragoman.alignment.estimation.workers import Workers
-from dragoman.alignment.methods.fertility import Fertility, FertilityConfig, SamplerState
-from dragoman.alignment.word_aligner import AlignerConfig, WordAligner
 from dragoman.base.errors import ModelError
+from dragoman.statistical.alignment.estimation.corpus import Corpus
+from dragoman.statistical.alignment.estimation.method import TrainingData
+from dragoman.statistical.alignment.estimation.pairs import WordPairs
+from dragoman.statistical.alignment.estimation.workers import Workers
+from dragoman.statistical.alignment.methods.fertility import Fertility, FertilityConfig, SamplerState
+from dragoman.statistical.alignment.word_aligner import AlignerConfig, WordAligner
 
 WORDS = (4, 5)
 TEXTS = st.lists(

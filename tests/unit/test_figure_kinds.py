@@ -14,19 +14,19 @@ from test_search_tree_figure import tree_record
 
 import dragoman
 from dragoman.base.errors import ConfigError, DataError
-from dragoman.inspect.attention import AttentionMap
-from dragoman.inspect.figures.alignments import Alignments, alignment_figure, link_confusion
-from dragoman.inspect.figures.bars import largest_probabilities
-from dragoman.inspect.figures.comparison import Comparison
-from dragoman.inspect.figures.figure import Figure
-from dragoman.inspect.figures.heads import head_grid, layer_heads, single_head
-from dragoman.inspect.figures.lens import layer_lens
-from dragoman.inspect.figures.matrices import Matrices
-from dragoman.inspect.figures.search_tree import search_tree
-from dragoman.inspect.figures.style import style_sheet
-from dragoman.inspect.figures.training_curves import compared_curves
+from dragoman.figures.alignments import Alignments, alignment_figure, link_confusion
+from dragoman.figures.bars import largest_probabilities
+from dragoman.figures.comparison import Comparison
+from dragoman.figures.figure import Figure
+from dragoman.figures.heads import head_grid, layer_heads, single_head
+from dragoman.figures.lens import layer_lens
+from dragoman.figures.matrices import Matrices
+from dragoman.figures.search_tree import search_tree
+from dragoman.figures.style import style_sheet
 from dragoman.metrics.alignment_error_rate import GoldLinks
+from dragoman.models.attention_weights import AttentionMap
 from dragoman.text.differences import Difference
+from dragoman.training.progress.training_curves import compared_curves
 
 GOLD = GoldLinks({(0, 0), (1, 1)}, {(0, 0), (1, 1), (2, 1)})
 
@@ -87,7 +87,7 @@ def test_a_figure_is_the_same_as_data_and_as_files(name: str, tmp_path: Path) ->
 def test_another_process_writes_the_same_bytes(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from test_search_tree_figure import tree_record\n"
-        "from dragoman.inspect.figures.search_tree import search_tree\n"
+        "from dragoman.figures.search_tree import search_tree\n"
         "search_tree(tree_record()).save(Path(sys.argv[1]), 'tree')"
     )
     folders = tmp_path / "this", tmp_path / "other"
@@ -167,7 +167,7 @@ def test_hidden_links_are_not_drawn_and_the_others_look_the_same() -> None:
 def test_the_colours_of_the_workbench_are_those_of_the_pictures() -> None:
     file = Path(dragoman.__file__).parent / "workbench" / "page" / "colours.css"
     assert file.read_text("utf-8") == style_sheet(), (
-        "run python -m dragoman.inspect.figures.style > src/dragoman/workbench/page/colours.css"
+        "run python -m dragoman.figures.style > src/dragoman/addons/workbench/page/colours.css"
     )
 
 

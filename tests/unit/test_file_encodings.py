@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 from stand_in_translators import StandIn, same, upper
 
+from dragoman.addons.documents.document import read_document, translate_document
+from dragoman.addons.documents.formats.encoding import EncodingError, likely_encoding, unmarked_encoding
 from dragoman.base.errors import ConfigError, DataError
-from dragoman.documents.document import read_document, translate_document
-from dragoman.documents.formats.encoding import EncodingError, likely_encoding, unmarked_encoding
 
 pytest.importorskip("sentencex")
 

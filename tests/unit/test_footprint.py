@@ -8,8 +8,14 @@ from typing import Any
 import pytest
 import torch
 
-from dragoman.models.footprint import LONG_TRIAL, SHORT_TRIAL, evaluate_polynomial, measure_footprint, refine_footprint
-from dragoman.models.seq2seq import ModelConfig, Seq2Seq
+from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
+from dragoman.models.description.footprint import (
+    LONG_TRIAL,
+    SHORT_TRIAL,
+    evaluate_polynomial,
+    measure_footprint,
+    refine_footprint,
+)
 
 FREE = 2**33
 TRANSFORMER = {"kind": "transformer", "heads": 2, "feedforward": 16}

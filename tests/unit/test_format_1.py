@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.translation.translator import Translator
+from dragoman.inference.translation.translator import Translator
 
 FOLDER = Path(__file__).resolve().parents[1] / "fixtures" / "format-1"
 # The folder is never rewritten: a change that cannot read it needs a new format version and a conversion.

@@ -12,9 +12,9 @@ from dragoman.base.errors import ConfigError, ModelError
 from dragoman.checkpoint.folder import model_parameters, write_model_folder
 from dragoman.checkpoint.meta import Meta
 from dragoman.cli.main import main
+from dragoman.inference.translation.translator import Translator
 from dragoman.tasks.kinds import open_job
 from dragoman.text.tokenizers import Tokenizers
-from dragoman.translation.translator import Translator
 
 TEXTS = [*SOURCES, "", "dogs run ."]
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.addons.lecture.grammar.corpus import LANGUAGES, EmbeddedCorpus, Sentence, generate, write
+from dragoman.addons.lecture.grammar.function_words import SUBORDINATING
+from dragoman.addons.lecture.grammar.held_out import KINDS, STRUCTURES, held_out
+from dragoman.addons.lecture.grammar.tree import Clause, Gap, Phrase, Pronoun, Utterance
 from dragoman.base.errors import ConfigError
-from dragoman.lecture.grammar.corpus import LANGUAGES, EmbeddedCorpus, Sentence, generate, write
-from dragoman.lecture.grammar.function_words import SUBORDINATING
-from dragoman.lecture.grammar.held_out import KINDS, STRUCTURES, held_out
-from dragoman.lecture.grammar.tree import Clause, Gap, Phrase, Pronoun, Utterance
 
 SIZES = {"train": 4000, "valid": 100, "test": 120}
 
@@ -100,7 +100,7 @@ def test_sizes_are_the_requested_ones(corpus: EmbeddedCorpus) -> None:
 
 def test_same_seed_same_corpus_in_another_process_with_another_hash_seed(corpus: EmbeddedCorpus) -> None:
     program = (
-        "from dragoman.lecture.grammar.corpus import generate\n"
+        "from dragoman.addons.lecture.grammar.corpus import generate\n"
         "c = generate(7, 300, 10, 0)\nprint(repr([tuple(s) for s in c.train + c.valid]))"
     )
     run = subprocess.run(

@@ -3,12 +3,12 @@
 import pytest
 from tiny_model import tiny_tokenizers
 
+from dragoman.inference.translation.guard.copied import is_copied
+from dragoman.inference.translation.guard.guard import Finding, GuardOutcome, merge_outcomes
+from dragoman.inference.translation.guard.numbers import changed_numbers
+from dragoman.inference.translation.guard.repetition import repeated_phrase
+from dragoman.inference.translation.guard.wrong_script import foreign_letters, usual_scripts
 from dragoman.text.vocabularies.character import CharacterConfig
-from dragoman.translation.guard.copied import is_copied
-from dragoman.translation.guard.guard import Finding, GuardOutcome, merge_outcomes
-from dragoman.translation.guard.numbers import changed_numbers
-from dragoman.translation.guard.repetition import repeated_phrase
-from dragoman.translation.guard.wrong_script import foreign_letters, usual_scripts
 
 
 @pytest.mark.parametrize(

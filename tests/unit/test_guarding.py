@@ -8,11 +8,11 @@ from scripted_engine import ScriptedEngine
 from tiny_model import tiny_tokenizers
 
 from dragoman import Sampling, Translator
+from dragoman.addons.documents.document import translate_document
 from dragoman.base.errors import ConfigError, ResourceError
 from dragoman.checkpoint.meta import Meta
-from dragoman.documents.document import translate_document
-from dragoman.translation.engine import Row
-from dragoman.translation.guard.guard import Finding, GuardOutcome
+from dragoman.engines.engine import Row
+from dragoman.inference.translation.guard.guard import Finding, GuardOutcome
 
 TOKENIZERS = tiny_tokenizers()
 LOOP = Finding("repetition", "Hund")

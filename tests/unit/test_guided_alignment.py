@@ -12,10 +12,10 @@ from tiny_model import tiny_config, tiny_model, tiny_tokenizers
 from toy_runs import train_toy
 
 import dragoman
-from dragoman.alignment.word_aligner import AlignedPairs, AlignerConfig, WordAligner
 from dragoman.base.errors import ConfigError
 from dragoman.data.batches.batch import collate
-from dragoman.inspect.attention import AlignedStep, AttentionChoice
+from dragoman.models.attention_weights import AlignedStep, AttentionChoice
+from dragoman.statistical.alignment.word_aligner import AlignedPairs, AlignerConfig, WordAligner
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.objectives.guided_alignment import GuidedAlignment, GuidedAlignmentConfig, TokenLinks
 from dragoman.tasks.translation.word_aligner import token_links

@@ -14,11 +14,11 @@ from dragoman import Predictor, train
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.load import load_settings
 from dragoman.cli.main import app
-from dragoman.models.encoder_only import EncoderOnly, EncoderOnlyConfig
+from dragoman.inference.prediction.heads.classification import ClassPrediction, divide_into_sentences
+from dragoman.inference.prediction.heads.inputs import join_sentences
+from dragoman.models.architectures.encoder_only import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.families.hierarchical import HierarchicalEncoder, Pooling
 from dragoman.nn.scorers import Additive, AdditiveConfig
-from dragoman.prediction.heads.classification import ClassPrediction, divide_into_sentences
-from dragoman.prediction.heads.inputs import join_sentences
 from dragoman.text.symbols import BOS, EOS, PAD
 from dragoman.text.tokenizers import VocabularySizes
 

@@ -6,9 +6,9 @@ import time
 import pytest
 from stand_in_translators import StandIn, Write, backwards, same, upper
 
-from dragoman.documents.document import translate_document
-from dragoman.documents.formats.html.page import split_html
-from dragoman.documents.passage import iterate_passages
+from dragoman.addons.documents.document import translate_document
+from dragoman.addons.documents.formats.html.page import split_html
+from dragoman.addons.documents.passage import iterate_passages
 
 pytest.importorskip("sentencex")
 

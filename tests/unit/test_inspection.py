@@ -17,8 +17,8 @@ from tiny_model import tiny_config, write_tiny_model
 from dragoman import Translator
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.cli.main import main
-from dragoman.inspect.attention import capture
-from dragoman.inspect.inspection import MAX_TOKENS
+from dragoman.figures.inspection import MAX_TOKENS
+from dragoman.models.attention_weights import capture
 
 SOURCE, TARGET = "a dog runs in the park .", "ein Hund rennt ."
 ENCODER, DECODER, CROSS = "encoder.self_attention", "decoder.self_attention", "decoder.cross_attention"
@@ -83,7 +83,7 @@ FAMILIES: dict[str, tuple[dict[str, Any], dict[str, int], list[str]]] = {
 @pytest.fixture(autouse=True)
 def _few_pixels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw at a low resolution, which is not tested."""
-    monkeypatch.setattr("dragoman.inspect.pictures.figure.RESOLUTION", 30)
+    monkeypatch.setattr("dragoman.figures.pictures.figure.RESOLUTION", 30)
 
 
 def translator(folder: Path, **changes: Any) -> Translator:

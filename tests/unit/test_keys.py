@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import dragoman
+from dragoman.addons.serving.access import keys as module
+from dragoman.addons.serving.access.keys import InvalidKey, Keys, parse_id
 from dragoman.base.errors import ConfigError
 from dragoman.cli.main import main
-from dragoman.serving.access import keys as module
-from dragoman.serving.access.keys import InvalidKey, Keys, parse_id
 
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
 

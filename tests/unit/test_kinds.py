@@ -14,8 +14,8 @@ from dragoman.base.settings.load import dump_settings
 from dragoman.checkpoint.folder import load_model_folder, write_model_folder
 from dragoman.checkpoint.meta import Meta
 from dragoman.cli.main import main
-from dragoman.inspect.describe import describe_model
-from dragoman.inspect.description_text import numbers_text
+from dragoman.models.description.describe import describe_model
+from dragoman.models.description.description_text import numbers_text
 from dragoman.models.interface import Trial
 from dragoman.models.kinds import KINDS, LANGUAGE_MODEL, TRANSLATION_MODEL, VERBS, ModelKind, register
 from dragoman.models.settings import ModelSettings

@@ -13,7 +13,7 @@ from dragoman.base.errors import ConfigError, DataError
 from dragoman.data.labelled.corpus import QuestionCorpusConfig
 from dragoman.data.labelled.examples import TaggedSentence
 from dragoman.data.labelled.read import read_questions
-from dragoman.prediction.heads.report import compare_with_labels
+from dragoman.inference.prediction.heads.report import compare_with_labels
 from dragoman.tasks.labelled.job import validation_interval
 
 MACHINE = {"device": "cpu", "precision": "float32", "threads": 1, "schedule": {"kind": "cosine", "peak": 0.01}}

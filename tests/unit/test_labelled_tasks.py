@@ -14,7 +14,7 @@ from dragoman.base.errors import ConfigError
 from dragoman.checkpoint.tensors import load_tensors
 from dragoman.cli.main import main
 from dragoman.data.batches.labelled import LabelledBatch, collate_labelled
-from dragoman.models.encoder_only import EncoderOnly, EncoderOnlyConfig
+from dragoman.models.architectures.encoder_only import EncoderOnly, EncoderOnlyConfig
 from dragoman.tasks.kinds import open_job
 from dragoman.tasks.labelled.objective import LabelObjective, class_loss, squared_error
 from dragoman.tasks.labelled_tasks.mixing import AnnealedConfig, ProportionalConfig, TogetherConfig

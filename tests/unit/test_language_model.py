@@ -12,10 +12,10 @@ import dragoman
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.checkpoint.average import average
 from dragoman.checkpoint.folder import load_model_folder
-from dragoman.generation.language_model import LanguageModel
-from dragoman.generation.score import PIECE, windows
+from dragoman.inference.generation.language_model import LanguageModel
+from dragoman.inference.generation.score import PIECE, windows
+from dragoman.inference.translation.translator import Translator
 from dragoman.text.symbols import BOS, EOS, PAD, UNK
-from dragoman.translation.translator import Translator
 
 PROMPTS = ["a dog", "", "The man sees a dög –", "Two", "狗狗狗狗狗狗狗狗狗狗 runs"]
 

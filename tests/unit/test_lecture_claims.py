@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from dragoman.addons.lecture.example_trees import EXAMPLE_TREES
+from dragoman.addons.lecture.position_criteria import Probe, Setting, first_rise
 from dragoman.decode.rules.length_penalty import MeanLogProbability
-from dragoman.lecture.example_trees import EXAMPLE_TREES
-from dragoman.lecture.position_criteria import Probe, Setting, first_rise
 from dragoman.nn.attention.soft import normalise
 from dragoman.nn.mask import Mask
 from dragoman.nn.normalisation import LayerNormConfig

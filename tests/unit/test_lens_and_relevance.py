@@ -15,13 +15,13 @@ from closeness import assert_close
 from tiny_model import write_tiny_model
 from torch import Tensor, nn
 
-from dragoman.analysis.lens import decoder_lens
-from dragoman.analysis.next_tokens import next_tokens_at_each_position
-from dragoman.analysis.relevance import token_relevance
-from dragoman.analysis.rollout import attention_rollout
-from dragoman.analysis.subject import Loaded, SubjectSettings, subject_of, visible_model
 from dragoman.base.errors import ConfigError
 from dragoman.cli.main import main
+from dragoman.inspection.lens import decoder_lens
+from dragoman.inspection.next_tokens import next_tokens_at_each_position
+from dragoman.inspection.relevance import token_relevance
+from dragoman.inspection.rollout import attention_rollout
+from dragoman.inspection.subject import Loaded, SubjectSettings, subject_of, visible_model
 
 GIVEN = SubjectSettings(target=TARGET)
 LAYERED = ("transformer", "post-norm", "convolutional", "bytenet")

@@ -11,15 +11,15 @@ from tiny_model import write_tiny_model
 
 from dragoman import Sampling, Translator, evaluate, translate_file
 from dragoman.cli.main import main
-from dragoman.control.control import Control
 from dragoman.decode.search import SearchConfig
+from dragoman.inference.control.control import Control
+from dragoman.inference.translation.line_division import LineDivision
+from dragoman.inference.translation.line_warnings import LineWarnings
+from dragoman.inference.translation.request import Request
+from dragoman.inference.translation.result import Translation
+from dragoman.inference.translation.window import WindowTranslation
 from dragoman.text.division import MAX_LENGTH
 from dragoman.text.sentences import may_be_divided
-from dragoman.translation.line_division import LineDivision
-from dragoman.translation.line_warnings import LineWarnings
-from dragoman.translation.request import Request
-from dragoman.translation.result import Translation
-from dragoman.translation.window import WindowTranslation
 
 PLAIN = Request(SearchConfig())
 LINES = ["A dog ran.  Two men sleep! A man", "a dog", "", "Two men sleep.", "1. A man. A dog?"]
@@ -83,7 +83,7 @@ def test_long_lines_that_stay_whole_are_reported_at_once(
     translator: Translator, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Only the first one is, before its search begins, with its number of tokens and the remedy."""
-    monkeypatch.setattr("dragoman.translation.window._LONG_SOURCE", 20)
+    monkeypatch.setattr("dragoman.inference.translation.window._LONG_SOURCE", 20)
     line = " ".join(LINES) * 2
     window = WindowTranslation(translator.engine, translator.codec, translator.division)
     beginnings = dict[str, str]()
@@ -97,7 +97,7 @@ def test_long_lines_that_stay_whole_are_reported_at_once(
         with suppress(pytest.fail.Exception):
             next(found)
         monkeypatch.undo()
-        monkeypatch.setattr("dragoman.translation.window._LONG_SOURCE", 20)
+        monkeypatch.setattr("dragoman.inference.translation.window._LONG_SOURCE", 20)
         beginnings[name] = " ".join(capfd.readouterr().err.split())
     assert beginnings["divided"] == beginnings["again"] == ""
     assert re.search(r"line 8 has \d+ tokens and is translated as a whole.*leave out --no-divide", beginnings["whole"])

@@ -18,13 +18,13 @@ from dragoman.checkpoint.folder import load_model_folder, read_config, read_meta
 from dragoman.checkpoint.tensors import load_tensors, model_parameters
 from dragoman.cli.main import main
 from dragoman.decode.search import SearchConfig
+from dragoman.engines.registry import ENGINES
 from dragoman.exchange.formats import export, import_model
 from dragoman.exchange.huggingface.generation import generation_json
+from dragoman.inference.translation.translator import Translator
 from dragoman.tasks.train import train
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.text.vocabularies.sentencepiece import SentencePieceTokenizer
-from dragoman.translation.choice import ENGINES
-from dragoman.translation.translator import Translator
 
 pytest.importorskip("transformers")
 pytest.importorskip("sentencepiece")

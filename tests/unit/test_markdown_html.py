@@ -3,7 +3,7 @@
 import pytest
 from stand_in_translators import StandIn, Write, backwards, same, upper
 
-from dragoman.documents.document import translate_document
+from dragoman.addons.documents.document import translate_document
 
 pytest.importorskip("mdit_py_plugins")
 

@@ -13,10 +13,10 @@ from sacrebleu.metrics.chrf import CHRF
 from tiny_model import tiny_tokenizers
 
 from dragoman.base.errors import ConfigError, DataError
+from dragoman.inference.translation.reranking.choice import apply_choice
+from dragoman.inference.translation.reranking.minimum_risk import MinimumRisk
+from dragoman.inference.translation.result import Translation
 from dragoman.metrics.registry import ngram_metrics
-from dragoman.translation.reranking.choice import apply_choice
-from dragoman.translation.reranking.minimum_risk import MinimumRisk
-from dragoman.translation.result import Translation
 
 SENTENCE = {"bleu": BLEU(effective_order=True), "chrf": CHRF()}
 CORPUS = {"bleu": BLEU(), "chrf": CHRF()}

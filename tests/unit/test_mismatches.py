@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import dragoman
-from dragoman.alignment.pair_scoring import AlignerScoring, pair_scoring
+from dragoman.addons.lecture.grammar.corpus import generate
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.data.cleaning.clean import clean
 from dragoman.data.cleaning.config import CleaningConfig
 from dragoman.data.cleaning.mismatch_limit import MismatchLimit
 from dragoman.data.cleaning.rules import PairRules
 from dragoman.data.corpora.items import Pair
-from dragoman.lecture.grammar.corpus import generate
+from dragoman.statistical.alignment.pair_scoring import AlignerScoring, pair_scoring
 
 PAIRS, SHUFFLED = 1500, 150
 
@@ -205,7 +205,7 @@ def test_a_given_aligner_scores_a_pair_alone_as_in_a_corpus(tmp_path: Path, monk
 
 
 def test_scripts_without_spaces_have_words() -> None:
-    from dragoman.alignment.pair_scoring import _words
+    from dragoman.statistical.alignment.pair_scoring import _words
 
     assert _words(["我爱你。", "I (really) love you!"]) == ["我 爱 你 。", "I ( really ) love you !"]
 

@@ -8,8 +8,8 @@ from pydantic import ValidationError
 from torch import nn
 
 from dragoman.base.errors import ConfigError
+from dragoman.models.architectures.seq2seq import PRESETS, ModelConfig
 from dragoman.models.parts import count_parameters
-from dragoman.models.seq2seq import PRESETS, ModelConfig
 from dragoman.nn.positions.rotary import RotaryConfig
 
 

@@ -22,10 +22,10 @@ from dragoman.decode.constraints.automaton import Automaton
 from dragoman.decode.constraints.constraint import Alternative, Edges, tokens_needed
 from dragoman.decode.constraints.states import AutomatonStates
 from dragoman.decode.search import SearchConfig
-from dragoman.translation.engines.native.constraints import NativeConstraints, TokenKinds
-from dragoman.translation.engines.native.model import NativeModel
-from dragoman.translation.engines.native.request import NativeRequest
-from dragoman.translation.translator import Translator
+from dragoman.engines.native.constraints import NativeConstraints, TokenKinds
+from dragoman.engines.native.model import NativeModel
+from dragoman.engines.native.request import NativeRequest
+from dragoman.inference.translation.translator import Translator
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -17,13 +17,13 @@ from dragoman.checkpoint.meta import Meta
 from dragoman.checkpoint.tensors import model_parameters
 from dragoman.cli.main import main
 from dragoman.data.batches.batch import pad
-from dragoman.models.encoder_only import EncoderOnlyConfig
+from dragoman.engines import encoder
+from dragoman.engines.encoder import choose_engine
+from dragoman.inference.prediction.outputs import compute_outputs, compute_vectors
+from dragoman.models.architectures.encoder_only import EncoderOnlyConfig
 from dragoman.native.compiler import available
 from dragoman.native.embeddings import UnsupportedModelError
 from dragoman.native.encoder import NativeEncoder
-from dragoman.prediction import engine
-from dragoman.prediction.engine import choose_engine
-from dragoman.prediction.outputs import compute_outputs, compute_vectors
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
 
 CPU = torch.device("cpu")
@@ -120,7 +120,7 @@ def test_the_choice_of_an_engine(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     def without_library(*_: Any) -> None:
         raise ResourceError("no C compiler was found")
 
-    monkeypatch.setattr(engine, "NativeEncoder", without_library)
+    monkeypatch.setattr(encoder, "NativeEncoder", without_library)
     assert choose_engine(random_encoder(SMALL)).name == "torch"
     assert "predicting with PyTorch. native: no C compiler was found" in capsys.readouterr().err
     with pytest.raises(ResourceError, match="no C compiler"):

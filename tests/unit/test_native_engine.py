@@ -20,15 +20,15 @@ from sanitizers import sanitizer_library
 from tiny_model import write_tiny_model
 
 from dragoman.base.errors import ModelError, ResourceError
+from dragoman.decode.decoding import Sampling
 from dragoman.decode.search import Hypothesis
+from dragoman.engines.native.engine import NativeEngine
+from dragoman.engines.native.model import NativeModel
+from dragoman.inference.translation.translator import Translator
 from dragoman.native import library
 from dragoman.native.build import compiled_library
 from dragoman.native.compiler import ENGINE, InstructionSet, available, compile_library
 from dragoman.native.embeddings import UnsupportedModelError
-from dragoman.translation.engines.native.engine import NativeEngine
-from dragoman.translation.engines.native.model import NativeModel
-from dragoman.translation.request import Sampling
-from dragoman.translation.translator import Translator
 
 RANDOM_MODEL = Path(__file__).parents[1] / "native" / "random_model.c"
 BASE: dict[str, Any] = {

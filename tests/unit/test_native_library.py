@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from dragoman.base.errors import ResourceError
+from dragoman.engines.native import calibration
+from dragoman.engines.native.calibration import Calibration, calibrate
 from dragoman.native import build, compiler, library
 from dragoman.native.build import NoCompilerError, NoLibraryError, best_library, compiled_library
 from dragoman.native.cache import cache_folders
 from dragoman.native.compiler import INSTRUCTION_SETS, is_intact, library_name, seal
-from dragoman.translation.engines.native import calibration
-from dragoman.translation.engines.native.calibration import Calibration, calibrate
 
 PORTABLE = INSTRUCTION_SETS[-1]
 FOLDERS = ("XDG_CACHE_HOME", "HOME", "XDG_RUNTIME_DIR", "TMPDIR")

@@ -9,9 +9,9 @@ from native_searches import native_request, random_model, random_search, random_
 
 from dragoman.base.errors import ModelError
 from dragoman.decode.search import Hypothesis
+from dragoman.engines.native.model import NativeModel, NativeSession
+from dragoman.engines.native.request import NativeRequest
 from dragoman.native.packing import Precision
-from dragoman.translation.engines.native.model import NativeModel, NativeSession
-from dragoman.translation.engines.native.request import NativeRequest
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -22,8 +22,8 @@ from native_searches import (
 from dragoman.data.batches.batch import pad
 from dragoman.decode.constraints.constraint import tokens_needed
 from dragoman.decode.shortlist import ShortlistedDecoder
+from dragoman.engines.native.model import NativeModel
 from dragoman.native.compiler import InstructionSet, available
-from dragoman.translation.engines.native.model import NativeModel
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -9,10 +9,10 @@ from scripted_server import posted, served
 from tiny_model import SOURCES, write_tiny_model
 
 from dragoman import Translator, translate_document, translate_file
-from dragoman.alignment.links.links import Alignment, format_pharaoh
 from dragoman.base.errors import ConfigError, DataError, TooLongError
-from dragoman.inspect.attention import AttentionChoice
-from dragoman.translation.engine import Row
+from dragoman.engines.engine import Row
+from dragoman.models.attention_weights import AttentionChoice
+from dragoman.statistical.alignment.links.links import Alignment, format_pharaoh
 
 WORDS = {"a": "EINEM", "dog": "HUND", "cat": "KATZE", "chases": "JAGT"}
 
@@ -79,8 +79,8 @@ def test_a_file_of_alignments(folder: Path, capfd: pytest.CaptureFixture[str]) -
 
 
 def test_a_file_is_resumed_with_the_same_aligner_only(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.translation.files.translated_file.COMMIT_INTERVAL", 0.0)
-    monkeypatch.setattr("dragoman.translation.translator.WINDOW_BATCHES", 1)
+    monkeypatch.setattr("dragoman.inference.translation.files.translated_file.COMMIT_INTERVAL", 0.0)
+    monkeypatch.setattr("dragoman.inference.translation.translator.WINDOW_BATCHES", 1)
 
     class Failing(DiagonalAligner):
         def align(self, sources: Sequence[str], targets: Sequence[str], batch_size: int) -> list[Alignment]:

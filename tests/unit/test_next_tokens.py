@@ -13,11 +13,11 @@ from tiny_language_model import write_tiny_language_model
 from tiny_model import write_tiny_model
 
 from dragoman import Translator
-from dragoman.analysis.heads import heads_off
-from dragoman.analysis.next_tokens import MAX_NEW_TOKENS, continue_prefix, next_tokens, next_tokens_at_each_position
-from dragoman.analysis.subject import SubjectSettings, text_subject, visible_model
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.cli.main import main
+from dragoman.inspection.heads import heads_off
+from dragoman.inspection.next_tokens import MAX_NEW_TOKENS, continue_prefix, next_tokens, next_tokens_at_each_position
+from dragoman.inspection.subject import SubjectSettings, text_subject, visible_model
 from dragoman.text.symbols import BOS, EOS
 
 FAMILIES = ("transformer", "recurrent without attention", "convolutional", "bytenet")

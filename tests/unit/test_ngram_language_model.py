@@ -17,16 +17,16 @@ from dragoman.cli.main import main
 from dragoman.data.batches.batch import pad
 from dragoman.decode.forced import force
 from dragoman.decode.rules.rule import Step
+from dragoman.inference.translation.reranking.config import RerankingConfig
+from dragoman.inference.translation.reranking.reranker import Reranker, read_reranking
+from dragoman.inference.translation.translator import Translator
 from dragoman.metrics.registry import ngram_metrics
-from dragoman.ngrams.word_fusion import WordFusion, WordScorer, divides_words
+from dragoman.statistical.ngrams.word_fusion import WordFusion, WordScorer, divides_words
 from dragoman.text.symbols import BOS, EOS, PAD, UNK
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.vocabularies.character import CharacterConfig
 from dragoman.text.vocabularies.union import load_tokenizer
 from dragoman.text.vocabularies.whitespace import WhitespaceConfig
-from dragoman.translation.reranking.config import RerankingConfig
-from dragoman.translation.reranking.reranker import Reranker, read_reranking
-from dragoman.translation.translator import Translator
 
 WEIGHT = 0.7
 HELD_OUT = ["ein Hund schlafen .", "zwei Katzen rennt"]

@@ -10,12 +10,12 @@ from ngram_reference import Reference
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.load import parse_settings
-from dragoman.models.ngram import LN10, NgramModel, NgramTable
-from dragoman.ngrams.counts import count_ngrams
-from dragoman.ngrams.kneser_ney import KneserNeyConfig, ModifiedKneserNeyConfig
-from dragoman.ngrams.query import NgramQuery
-from dragoman.ngrams.relative_frequency import AddKConfig, MaximumLikelihoodConfig
-from dragoman.ngrams.smoothing import SmoothingConfig
+from dragoman.models.architectures.ngram import LN10, NgramModel, NgramTable
+from dragoman.statistical.ngrams.counts import count_ngrams
+from dragoman.statistical.ngrams.kneser_ney import KneserNeyConfig, ModifiedKneserNeyConfig
+from dragoman.statistical.ngrams.query import NgramQuery
+from dragoman.statistical.ngrams.relative_frequency import AddKConfig, MaximumLikelihoodConfig
+from dragoman.statistical.ngrams.smoothing import SmoothingConfig
 from dragoman.text.symbols import BOS, EOS
 
 A, B, C, D = 4, 5, 6, 7

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.base.errors import ModelError
-from dragoman.control.control import Control
-from dragoman.control.glossary import Glossary
-from dragoman.control.phrase import Phrase
 from dragoman.data.cleaning.rules import CleaningConfig
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.preparation.prepare import prepare
+from dragoman.inference.control.control import Control
+from dragoman.inference.control.glossary import Glossary
+from dragoman.inference.control.phrase import Phrase
 from dragoman.text.normalization import NormalisedText, normalise
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.control.control import Control
-from dragoman.control.keep import KeepRules
-from dragoman.control.numbers import digits_of, loses_sign
 from dragoman.decode.search import SearchConfig
+from dragoman.inference.control.control import Control
+from dragoman.inference.control.keep import KeepRules
+from dragoman.inference.control.numbers import digits_of, loses_sign
+from dragoman.inference.translation.codec import Codec
+from dragoman.inference.translation.request import Request
 from dragoman.models.interface import LengthLimit, LengthLimits
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
-from dragoman.translation.codec import Codec
-from dragoman.translation.request import Request
 
 RULES = KeepRules(("number",))
 

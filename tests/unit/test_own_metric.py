@@ -14,6 +14,7 @@ from dragoman.base.errors import ConfigError
 from dragoman.checkpoint.folder import LoadedModel
 from dragoman.checkpoint.meta import Meta
 from dragoman.data.corpora.corpus import CorpusConfig
+from dragoman.inference.translation.translator import Translator
 from dragoman.metrics.bootstrap import paired_bootstrap
 from dragoman.metrics.metric import Metric, Outputs
 from dragoman.metrics.registry import METRICS
@@ -22,7 +23,6 @@ from dragoman.tasks.corpus_job import ValidationSets
 from dragoman.tasks.translation.validation import HeldOutPairs, build_validators, validation_metrics
 from dragoman.training.ranks.ranks import Runtime
 from dragoman.training.validation import Validation
-from dragoman.translation.translator import Translator
 
 CPU = torch.device("cpu")
 REFERENCE = ["a dog runs", "two cats", "it is late"]

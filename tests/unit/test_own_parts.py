@@ -19,13 +19,13 @@ from dragoman.base.settings.load import dump_settings, load_settings, parse_sett
 from dragoman.base.settings.reference import sections
 from dragoman.base.settings.variants import Variants
 from dragoman.cli.main import main
+from dragoman.engines.registry import ENGINES, EngineKind, register_engine
 from dragoman.metrics.metric import Metric, Outputs
 from dragoman.metrics.registry import METRICS
 from dragoman.metrics.registry import register as register_metric
 from dragoman.nn.positions.union import POSITIONS
 from dragoman.nn.scorers import SCORERS, DotConfig, Scorer
 from dragoman.tasks.train import load_recipe
-from dragoman.translation.choice import ENGINES, EngineKind, register_engine
 
 NEGATIVE = """
 from typing import Literal
@@ -131,7 +131,7 @@ def test_a_kind_has_one_class_which_a_notebook_may_define_again(shapes: tuple[Va
 
 
 def test_metrics_and_engines_have_one_name_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.translation.choice.ENGINES", engines := list(ENGINES))
+    monkeypatch.setattr("dragoman.engines.registry.ENGINES", engines := list(ENGINES))
 
     class Length(Metric):
         key, name, better, needs = "length", "length", "lower", frozenset({"references"})

@@ -14,8 +14,8 @@ from dragoman.base.settings.load import load_settings
 from dragoman.cli.main import main
 from dragoman.data.batches.batch import collate, collate_text
 from dragoman.data.batches.shapes import BatchShapes
-from dragoman.models.language_model import LanguageModelConfig
-from dragoman.models.seq2seq import ModelConfig
+from dragoman.models.architectures.language_model import LanguageModelConfig
+from dragoman.models.architectures.seq2seq import ModelConfig
 from dragoman.nn.dropout import scale_dropout
 from dragoman.tasks.kinds import open_job
 from dragoman.tasks.translation.config import TranslationRun

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import dragoman
-from dragoman.alignment.score import score_pairs
-from dragoman.alignment.word_aligner import AlignedPairs
+from dragoman.addons.lecture.grammar.corpus import generate
 from dragoman.cli.main import main
-from dragoman.lecture.grammar.corpus import generate
+from dragoman.statistical.alignment.score import score_pairs
+from dragoman.statistical.alignment.word_aligner import AlignedPairs
 
 
 def test_definition() -> None:

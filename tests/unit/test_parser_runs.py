@@ -9,8 +9,8 @@ from dragoman.base.errors import ConfigError
 from dragoman.base.settings.load import all_overrides, load_settings
 from dragoman.data.labelled.examples import ParsedSentence
 from dragoman.evaluation.evaluate_labels import evaluate_labels
-from dragoman.prediction.predict import predict
-from dragoman.prediction.predictor import Predictor
+from dragoman.inference.prediction.predict import predict
+from dragoman.inference.prediction.predictor import Predictor
 from dragoman.tasks.labelled.config import ParsingRun
 from dragoman.tasks.labelled.parsing import ParsingJob
 from dragoman.tasks.train import train

@@ -12,13 +12,19 @@ from torch import nn
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.data.batches.labelled import collate_labelled
 from dragoman.data.labelled.examples import ParsedSentence
+from dragoman.inference.prediction.heads.inputs import ModelInput
+from dragoman.inference.prediction.heads.parsing import (
+    ChartReader,
+    ChartTree,
+    SentenceInput,
+    TreeGenerator,
+    allowed_tags,
+)
+from dragoman.inference.prediction.heads.trees import chart_trees, generate_trees
 from dragoman.models.heads.chart import ChartHeadConfig
 from dragoman.models.heads.tree_decoder import TreeDecoderHeadConfig, teacher_inputs
 from dragoman.models.interface import Memory
 from dragoman.native.chart import best_spans, span_indices
-from dragoman.prediction.heads.inputs import ModelInput
-from dragoman.prediction.heads.parsing import ChartReader, ChartTree, SentenceInput, TreeGenerator, allowed_tags
-from dragoman.prediction.heads.trees import chart_trees, generate_trees
 from dragoman.tasks.labelled.parsing import chart_loss, find_punctuation
 from dragoman.text.symbols import BOS, PAD, UNK
 from dragoman.text.trees.brackets import parse_tree

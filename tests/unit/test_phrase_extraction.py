@@ -7,10 +7,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from dragoman.models.statistical import PhraseBasedConfig
-from dragoman.statistical.aligned_corpus import AlignedCorpus, LinkProbabilities
-from dragoman.statistical.extraction import Occurrences, extract_phrases
-from dragoman.statistical.phrase_table import estimate_table
+from dragoman.models.architectures.statistical import PhraseBasedConfig
+from dragoman.statistical.phrases.aligned_corpus import AlignedCorpus, LinkProbabilities
+from dragoman.statistical.phrases.extraction import Occurrences, extract_phrases
+from dragoman.statistical.phrases.phrase_table import estimate_table
 
 Links = set[tuple[int, int]]
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from sanitizers import check_with_sanitizers
 
-from dragoman.statistical import library
-from dragoman.statistical.phrase_table import Phrases, PhraseTable, build_table
-from dragoman.statistical.search import PhraseSearch, SearchLimits
+from dragoman.statistical.phrases import library
+from dragoman.statistical.phrases.phrase_table import Phrases, PhraseTable, build_table
+from dragoman.statistical.phrases.search import PhraseSearch, SearchLimits
 
 START, END, UNKNOWN = 1, 2, 3
 

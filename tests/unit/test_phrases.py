@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.base.errors import ConfigError, DataError
-from dragoman.control.control import Control
-from dragoman.control.glossary import Glossary
-from dragoman.control.keep import KINDS, KeepRules
-from dragoman.control.phrase import Phrase, read_phrases
+from dragoman.inference.control.control import Control
+from dragoman.inference.control.glossary import Glossary
+from dragoman.inference.control.keep import KINDS, KeepRules
+from dragoman.inference.control.phrase import Phrase, read_phrases
 
 
 def kept(text: str, *kinds: str, patterns: tuple[str, ...] = ()) -> list[str]:
@@ -228,7 +228,7 @@ def test_kinds_take_linear_time(kind: str) -> None:
 
 
 def test_a_pattern_that_takes_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.control.keep._TIME_LIMIT", 0.05)
+    monkeypatch.setattr("dragoman.inference.control.keep._TIME_LIMIT", 0.05)
     with pytest.raises(ConfigError, match="takes longer than"):
         kept("a" * 64 + "!", patterns=(r"(?:a?){64}a{64}b|(a|aa)+$",))
 

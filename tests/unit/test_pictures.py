@@ -10,14 +10,14 @@ from matplotlib import font_manager
 from matplotlib.ft2font import FT2Font
 from matplotlib.image import imread
 
-from dragoman.inspect.attention import AttentionMap
-from dragoman.inspect.figures.curve import Curve, CurvePanel
-from dragoman.inspect.figures.curves import Curves
-from dragoman.inspect.figures.heads import head_grid, layer_heads
-from dragoman.inspect.figures.training_curves import draw_curves, training_curves
-from dragoman.inspect.pictures import figure
-from dragoman.inspect.pictures.sheet import Labels, Sheet
-from dragoman.inspect.run_log import RunLog
+from dragoman.figures.curve import Curve, CurvePanel
+from dragoman.figures.curves import Curves
+from dragoman.figures.heads import head_grid, layer_heads
+from dragoman.figures.pictures import figure
+from dragoman.figures.pictures.sheet import Labels, Sheet
+from dragoman.models.attention_weights import AttentionMap
+from dragoman.training.progress.run_log import RunLog
+from dragoman.training.progress.training_curves import draw_curves, training_curves
 
 BLUE, ORANGE = (31, 95, 168), (194, 87, 12)
 

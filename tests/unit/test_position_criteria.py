@@ -7,10 +7,10 @@ import pytest
 import torch
 from matplotlib.image import imread
 
+from dragoman.addons.lecture.position_criteria import CRITERIA, Probe, Setting, criteria_table, first_rise, judge
 from dragoman.base.settings.config import kinds, union_members
 from dragoman.cli.main import main
-from dragoman.inspect.figures.matrices import Matrices
-from dragoman.lecture.position_criteria import CRITERIA, Probe, Setting, criteria_table, first_rise, judge
+from dragoman.figures.matrices import Matrices
 from dragoman.nn.positions.learned import LearnedConfig
 from dragoman.nn.positions.relative import RelativeConfig
 from dragoman.nn.positions.sinusoidal import SinusoidalConfig, sinusoids

@@ -21,6 +21,7 @@ from dragoman.data.cleaning.config import CleaningConfig
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.preparation.prepare import prepare
 from dragoman.decode.search import SearchConfig
+from dragoman.inference.translation.translator import Request, Translator
 from dragoman.models.interface import LengthLimit, first_exceeded
 from dragoman.nn.positions.absolute import AbsoluteScheme
 from dragoman.nn.positions.naive import OneHotConfig
@@ -30,7 +31,6 @@ from dragoman.tasks.kinds import open_job
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.text.tokenizers import TextConfig
 from dragoman.training.run.setup import assemble
-from dragoman.translation.translator import Request, Translator
 from fixtures.tiny_model import SOURCES, TARGETS, tiny_config, tiny_tokenizers, write_tiny_model
 
 LIMIT, WIDTH = 12, 8

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.prediction.heads.inputs import ModelInput
-from dragoman.prediction.predictor import EncodedText
-from dragoman.serving.background import Background
-from dragoman.serving.fair_executor import FairExecutor
-from dragoman.serving.prediction_batches import PredictionBatches, WaitingTexts
-from dragoman.serving.prediction_job import PredictionJob, PredictionQueue
+from dragoman.addons.serving.background import Background
+from dragoman.addons.serving.fair_executor import FairExecutor
+from dragoman.addons.serving.prediction_batches import PredictionBatches, WaitingTexts
+from dragoman.addons.serving.prediction_job import PredictionJob, PredictionQueue
+from dragoman.inference.prediction.heads.inputs import ModelInput
+from dragoman.inference.prediction.predictor import EncodedText
 
 
 class Text(EncodedText):

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from dragoman.lecture.reach import (
+from dragoman.addons.lecture.reach import (
     Mechanism,
     attention,
     convolution,
@@ -16,7 +16,7 @@ from dragoman.lecture.reach import (
     recurrence,
     windowed_attention,
 )
-from dragoman.models.seq2seq import ModelConfig
+from dragoman.models.architectures.seq2seq import ModelConfig
 
 LENGTH = 41
 TRANSFORMER = {"kind": "transformer", "heads": 2, "feedforward": 8}

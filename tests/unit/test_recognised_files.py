@@ -8,11 +8,11 @@ import pytest
 from stand_in_translators import StandIn, upper
 from word_documents import document, paragraph, run
 
+from dragoman.addons.documents.document import read_document, translate_document
+from dragoman.addons.documents.formats.recognition import recognise
+from dragoman.addons.documents.formats.union import EXTENSIONS, detect_format, format_of_name
 from dragoman.base.errors import ConfigError, DataError, DocumentError
 from dragoman.cli.main import main
-from dragoman.documents.document import read_document, translate_document
-from dragoman.documents.formats.recognition import recognise
-from dragoman.documents.formats.union import EXTENSIONS, detect_format, format_of_name
 
 pytest.importorskip("sentencex")
 

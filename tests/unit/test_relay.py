@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from dragoman.addons.bulk import pipeline
+from dragoman.addons.bulk.cluster import Actors, join_cluster
+from dragoman.addons.bulk.pipeline import is_client, run_through_relay
 from dragoman.base.errors import ConfigError, ModelError, ResourceError
-from dragoman.translation.bulk import pipeline
-from dragoman.translation.bulk.cluster import Actors, join_cluster
-from dragoman.translation.bulk.pipeline import is_client, run_through_relay
 
 exceptions = pytest.importorskip("ray.exceptions")
 JOB: Any = "a job"

@@ -14,20 +14,20 @@ from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.settings.load import parse_settings
 from dragoman.checkpoint.meta import Meta, dump_meta
 from dragoman.cli.main import main
-from dragoman.generation.language_model import LanguageModel
-from dragoman.metrics.bleu import BLEU
-from dragoman.metrics.registry import ngram_metrics
-from dragoman.translation.reranking.config import RerankingConfig
-from dragoman.translation.reranking.features import UNREADABLE, Features
-from dragoman.translation.reranking.line_search import (
+from dragoman.inference.generation.language_model import LanguageModel
+from dragoman.inference.translation.reranking.config import RerankingConfig
+from dragoman.inference.translation.reranking.features import UNREADABLE, Features
+from dragoman.inference.translation.reranking.line_search import (
     Lists,
     corpus_score,
     find_envelopes,
     search_line,
     search_weights,
 )
-from dragoman.translation.reranking.reranker import Reranker, read_reranking
-from dragoman.translation.translator import Translator
+from dragoman.inference.translation.reranking.reranker import Reranker, read_reranking
+from dragoman.inference.translation.translator import Translator
+from dragoman.metrics.bleu import BLEU
+from dragoman.metrics.registry import ngram_metrics
 
 TEXTS = [*SOURCES, "", "dogs run in the park ."]
 NUMBERS = st.integers(-4, 4).map(float)

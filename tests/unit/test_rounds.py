@@ -9,8 +9,8 @@ from tiny_model import tiny_tokenizers
 from dragoman import Translator
 from dragoman.base.errors import ResourceError
 from dragoman.decode.search import Hypothesis
-from dragoman.translation.engine import Row
-from dragoman.translation.rounds import Search, Steps, search_in_rounds
+from dragoman.engines.engine import Row
+from dragoman.inference.translation.rounds import Search, Steps, search_in_rounds
 
 TOKENIZERS = tiny_tokenizers()
 

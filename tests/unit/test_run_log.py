@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from dragoman.inspect.figures.curve import Curve, thinned_positions
-from dragoman.inspect.figures.curves import Curves
-from dragoman.inspect.figures.training_curves import compared_curves, training_curves
-from dragoman.inspect.run_log import RunLog, series
+from dragoman.figures.curve import Curve, thinned_positions
+from dragoman.figures.curves import Curves
+from dragoman.training.progress.run_log import RunLog, series
+from dragoman.training.progress.training_curves import compared_curves, training_curves
 
 
 def line(step: int, **values: float) -> str:

@@ -10,9 +10,7 @@ from matplotlib.image import imread
 from typer.testing import CliRunner
 
 from dragoman import Translator, train, write_scenes
-from dragoman.base.errors import ConfigError, DataError
-from dragoman.cli.main import app
-from dragoman.lecture.scenes import (
+from dragoman.addons.lecture.scenes import (
     CELL,
     COLOURS,
     COMBINATIONS,
@@ -24,6 +22,8 @@ from dragoman.lecture.scenes import (
     paint,
     region_vectors,
 )
+from dragoman.base.errors import ConfigError, DataError
+from dragoman.cli.main import app
 
 
 @pytest.fixture(scope="module")

@@ -9,12 +9,12 @@ from pydantic import ValidationError
 from searching import searched
 from torch import Tensor
 
+from dragoman.addons.lecture.probability_tree import GivenLogits
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.decode.forced import force
 from dragoman.decode.rules.coverage import penalty
 from dragoman.decode.rules.length_penalty import GNMTPenalty, MeanLogProbability, NoPenalty
 from dragoman.decode.search import SearchConfig
-from dragoman.lecture.probability_tree import GivenLogits
 from dragoman.models.interface import Memory, State
 from dragoman.text.symbols import BOS, EOS, PAD, UNK
 

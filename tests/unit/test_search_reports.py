@@ -12,8 +12,8 @@ from tiny_model import write_tiny_model
 
 from dragoman.base.errors import ConfigError
 from dragoman.cli.main import main
-from dragoman.translation.files.translate_file import translate_file
-from dragoman.translation.translator import Sampling, Translator
+from dragoman.inference.translation.files.translate_file import translate_file
+from dragoman.inference.translation.translator import Sampling, Translator
 
 TEXT = ["a dog runs .", "", "the man sees a dog in the park .", " ", "two dogs sleep ."]
 

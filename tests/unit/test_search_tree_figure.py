@@ -5,7 +5,7 @@ from math import log
 import pytest
 
 from dragoman.base.errors import DataError
-from dragoman.inspect.figures.search_tree import search_tree
+from dragoman.figures.search_tree import search_tree
 
 
 def tree_record() -> dict[str, object]:

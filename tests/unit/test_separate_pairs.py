@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from dragoman import Predictor, evaluate_labels, train
 from dragoman.base.errors import ConfigError
 from dragoman.cli.main import main
-from dragoman.inspect.attention import record_weights
-from dragoman.models.encoder_only import EncoderOnlyConfig
+from dragoman.models.architectures.encoder_only import EncoderOnlyConfig
+from dragoman.models.attention_weights import record_weights
 from dragoman.models.heads.pairs import divide_pairs
 from dragoman.text.symbols import BOS, EOS, PAD
 from dragoman.text.tokenizers import TextConfig, train_tokenizers

@@ -5,8 +5,8 @@ import math
 import pytest
 
 from dragoman.base.errors import ConfigError
+from dragoman.decode.decoding import Sampling, search_config
 from dragoman.decode.rules.length_penalty import GNMTPenalty
-from dragoman.translation.request import Sampling, search_config
 
 
 @pytest.mark.parametrize("value", [3000, 10.5, math.inf, -math.inf, math.nan, -0.1, "1e400"])

@@ -8,7 +8,7 @@ import pytest
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.load import Overrides, dump_settings
 from dragoman.base.settings.yaml import dump_yaml
-from dragoman.models.footprint import Footprint
+from dragoman.models.description.footprint import Footprint
 from dragoman.tasks.description import describe
 from dragoman.tasks.language_model.config import LanguageModelRun
 from dragoman.tasks.train import Recipe, load_recipe, train
@@ -110,7 +110,7 @@ def test_a_moved_run_folder_is_still_its_run(tmp_path: Path) -> None:
 
 def test_models_are_described_from_settings_like_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     unmeasured = Footprint(0, *[(0.0,)] * 4)  # memory takes a second to measure
-    monkeypatch.setattr("dragoman.inspect.describe.measure_footprint", lambda *_, **__: unmeasured)
+    monkeypatch.setattr("dragoman.models.description.describe.measure_footprint", lambda *_, **__: unmeasured)
     path = recipes(tmp_path)[0]
     whole = describe(path, ["model.width=32"], depth=0).whole
     assert describe(RECIPE, {"model.width": 32}, depth=0).whole == whole

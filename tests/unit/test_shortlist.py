@@ -11,10 +11,10 @@ from tiny_model import SOURCES, TARGETS, tiny_tokenizers, write_tiny_model
 from training_runs import RUN, SETTINGS, write_corpus
 
 import dragoman
-from dragoman.alignment.shortlists.shortlist import Shortlist, ShortlistConfig
 from dragoman.base.errors import DataError, ModelError
 from dragoman.checkpoint.folder import SHORTLIST, fingerprint
 from dragoman.cli.main import main
+from dragoman.statistical.alignment.shortlists.shortlist import Shortlist, ShortlistConfig
 from dragoman.tasks.translation import shortlist as training
 from dragoman.text.symbols import EOS, UNK
 from dragoman.text.tokenizers import VocabularySizes
@@ -198,8 +198,8 @@ def test_a_replaced_shortlist_does_not_resume_a_translation(
     (tmp_path / "in").write_text("".join(f"{text}\n" for text in SOURCES))
     command = ["translate", str(folder), "--input", str(tmp_path / "in"), "--output", str(tmp_path / "out")]
     command += ["search.shortlist=true", "--batch-size", "1", "--engine", "torch", "--resume"]
-    monkeypatch.setattr("dragoman.translation.translator.WINDOW_BATCHES", 1)
-    monkeypatch.setattr("dragoman.translation.files.translated_file.COMMIT_INTERVAL", 0.0)
+    monkeypatch.setattr("dragoman.inference.translation.translator.WINDOW_BATCHES", 1)
+    monkeypatch.setattr("dragoman.inference.translation.files.translated_file.COMMIT_INTERVAL", 0.0)
     with monkeypatch.context() as patch:
         patch.setattr("dragoman.base.journal.OutputJournal.publish", _stop)
         assert main(command) == 130

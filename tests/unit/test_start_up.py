@@ -11,7 +11,7 @@ MODEL = Path(__file__).parents[1] / "fixtures" / "format-1"
 PROGRAM = """
 import sys
 from dragoman import Translator
-from dragoman.models.seq2seq import ModelConfig
+from dragoman.models.architectures.seq2seq import ModelConfig
 Translator.load(sys.argv[1], device="cpu").translate(["a"])
 for kind in ("learned", "relative", "rotary", "alibi", "one_hot"):
     ModelConfig.model_validate({"positions": {"kind": kind}})

@@ -9,15 +9,15 @@ import pytest
 
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.checkpoint.folder import read_config, read_meta
-from dragoman.models.statistical import StatisticalConfig
-from dragoman.statistical.word_probabilities import FLOOR
+from dragoman.decode.decoding import Sampling
+from dragoman.inference.translation.reranking.config import RerankingConfig, ReverseConfig
+from dragoman.inference.translation.reranking.reranker import Reranker
+from dragoman.inference.translation.translator import Translator
+from dragoman.models.architectures.statistical import StatisticalConfig
+from dragoman.statistical.phrases.word_probabilities import FLOOR
 from dragoman.tasks.description import describe
 from dragoman.tasks.estimation import EstimationResult
 from dragoman.tasks.train import train
-from dragoman.translation.request import Sampling
-from dragoman.translation.reranking.config import RerankingConfig, ReverseConfig
-from dragoman.translation.reranking.reranker import Reranker
-from dragoman.translation.translator import Translator
 
 NOUNS = {"dog": "chien", "cat": "chat", "house": "maison", "tree": "arbre", "car": "auto", "bird": "oiseau"}
 ADJECTIVES = {"big": "grand", "red": "rouge", "old": "vieux", "small": "petit"}

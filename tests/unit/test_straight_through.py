@@ -10,7 +10,7 @@ from test_hard_attention import HEADS, KEEP, SIZES, WIDTH, attention, inputs, lo
 from torch import Tensor, nn
 
 from dragoman.data.batches.batch import collate
-from dragoman.models.seq2seq import ModelConfig
+from dragoman.models.architectures.seq2seq import ModelConfig
 from dragoman.nn.attention.hard import HardAttention, HardAttentionConfig
 from dragoman.nn.attention.recording import recording
 from dragoman.nn.auxiliary import collecting

@@ -5,8 +5,8 @@ import re
 import pytest
 from stand_in_translators import StandIn, Write, backwards, same, upper
 
+from dragoman.addons.documents.document import translate_document
 from dragoman.base.errors import DocumentError
-from dragoman.documents.document import translate_document
 
 pytest.importorskip("sentencex")
 pysubs2 = pytest.importorskip("pysubs2")

@@ -1,12 +1,12 @@
-"""Tasks on random symbols, linear probes and norms of gradients (dragoman.lecture)."""
+"""Tasks on random symbols, linear probes and norms of gradients (dragoman.addons.lecture)."""
 
 import pytest
 import torch
 from torch import Generator
 
-from dragoman.lecture.gradient_norms import factor_per_position, gradient_norms
-from dragoman.lecture.probing import fit_probe
-from dragoman.lecture.symbol_tasks import (
+from dragoman.addons.lecture.gradient_norms import factor_per_position, gradient_norms
+from dragoman.addons.lecture.probing import fit_probe
+from dragoman.addons.lecture.symbol_tasks import (
     FIRST,
     Copying,
     Examples,
@@ -16,7 +16,7 @@ from dragoman.lecture.symbol_tasks import (
     fit,
     losses,
 )
-from dragoman.models.seq2seq import ModelConfig, Seq2Seq
+from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
 from dragoman.text.symbols import BOS
 
 

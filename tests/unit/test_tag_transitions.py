@@ -11,9 +11,9 @@ from closeness import close_to
 from dragoman import Predictor, evaluate_labels, train
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.data.labelled.examples import TaggedSentence
+from dragoman.inference.prediction.outputs import compute_outputs
 from dragoman.metrics.labels.transitions import find_forbidden
-from dragoman.models.encoder_only import EncoderOnlyConfig
-from dragoman.prediction.outputs import compute_outputs
+from dragoman.models.architectures.encoder_only import EncoderOnlyConfig
 from dragoman.tasks.labelled.job import collate_rows
 from dragoman.tasks.labelled.objective import chain_loss
 from dragoman.text.tokenizers import TextConfig, train_tokenizers

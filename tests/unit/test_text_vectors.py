@@ -10,15 +10,15 @@ import torch
 from closeness import assert_close, close_to
 
 from dragoman import Predictor, evaluate_labels, predict
+from dragoman.addons.serving.config import EngineConfig, ModelConfig
+from dragoman.addons.serving.served_predictors import ServedPredictor
 from dragoman.base.errors import ConfigError, DataError, ModelError
 from dragoman.base.settings.load import dump_settings
 from dragoman.checkpoint.folder import write_model_folder
 from dragoman.checkpoint.meta import Meta
 from dragoman.checkpoint.tensors import model_parameters
 from dragoman.cli.main import main
-from dragoman.models.encoder_only import EncoderOnlyConfig
-from dragoman.serving.config import EngineConfig, ModelConfig
-from dragoman.serving.served_predictors import ServedPredictor
+from dragoman.models.architectures.encoder_only import EncoderOnlyConfig
 from dragoman.text.symbols import BOS, EOS
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.vocabularies.bert import BertWordPieceConfig

@@ -6,9 +6,9 @@ from collections.abc import Callable
 import pytest
 from stand_in_translators import StandIn, Write, anyhow, backwards, upper
 
-from dragoman.documents.document import translate_document
-from dragoman.documents.sections import SectionDivider
-from dragoman.documents.spans import Point
+from dragoman.addons.documents.document import translate_document
+from dragoman.addons.documents.sections import SectionDivider
+from dragoman.addons.documents.spans import Point
 
 pytest.importorskip("sentencex")
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from dragoman.data.batches.batch import collate
-from dragoman.models.seq2seq import ModelConfig
+from dragoman.models.architectures.seq2seq import ModelConfig
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks" / "training"
 MODULES = ("contender", "gate", "sizes", "worker", "programs", "programs.plain", "programs.reference")

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stand_in_translators import StandIn, Write, backwards, same, upper
 
+from dragoman.addons.documents.document import read_document, translate_document
+from dragoman.addons.documents.formats.messages.gettext import GettextFormat
+from dragoman.addons.documents.formats.messages.plural_forms import parse_plural_forms, plural_forms_of
 from dragoman.base.errors import DataError, DocumentError
-from dragoman.documents.document import read_document, translate_document
-from dragoman.documents.formats.messages.gettext import GettextFormat
-from dragoman.documents.formats.messages.plural_forms import parse_plural_forms, plural_forms_of
 
 pytest.importorskip("sentencex")
 

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stand_in_translators import StandIn, Write, backwards, same, upper
 
+from dragoman.addons.documents.document import translate_document
+from dragoman.addons.documents.formats.messages.json import parse_json
+from dragoman.addons.documents.formats.messages.message import _SIGN, _TOKEN, Message
+from dragoman.addons.documents.languages import Languages
+from dragoman.addons.documents.passage import Passage, raw_text
 from dragoman.base.errors import DocumentError
-from dragoman.documents.document import translate_document
-from dragoman.documents.formats.messages.json import parse_json
-from dragoman.documents.formats.messages.message import _SIGN, _TOKEN, Message
-from dragoman.documents.languages import Languages
-from dragoman.documents.passage import Passage, raw_text
 
 pytest.importorskip("sentencex")
 

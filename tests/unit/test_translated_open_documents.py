@@ -12,10 +12,10 @@ from open_documents import SPACES, body, document, outline, packed, part, parts
 from stand_in_translators import StandIn, Write, anyhow, backwards, same, upper
 from tiny_model import write_tiny_model
 
+from dragoman.addons.documents.document import translate_document
+from dragoman.addons.documents.formats import archive, xml_tree
 from dragoman.base.errors import ConfigError, DocumentError
 from dragoman.cli.main import main
-from dragoman.documents.document import translate_document
-from dragoman.documents.formats import archive, xml_tree
 
 pytest.importorskip("sentencex")
 

@@ -11,10 +11,10 @@ from stand_in_translators import StandIn, backwards, upper
 from tiny_model import write_tiny_model
 
 import dragoman
+from dragoman.addons.documents.document import translate_document
+from dragoman.addons.documents.formats.union import detect_format
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.cli.main import main
-from dragoman.documents.document import translate_document
-from dragoman.documents.formats.union import detect_format
 from dragoman.text.division import MAX_LENGTH
 from dragoman.text.sentences import Splitter
 

@@ -3,9 +3,9 @@
 import pytest
 from stand_in_translators import StandIn, Write, backwards, same, upper
 
-from dragoman.documents.document import translate_document
-from dragoman.documents.formats.subtitles.webvtt import WebVtt
-from dragoman.documents.formats.subtitles.wrapping import wrap_like
+from dragoman.addons.documents.document import translate_document
+from dragoman.addons.documents.formats.subtitles.webvtt import WebVtt
+from dragoman.addons.documents.formats.subtitles.wrapping import wrap_like
 
 pytest.importorskip("sentencex")
 

@@ -11,9 +11,9 @@ from stand_in_translators import StandIn, Write, backwards, same, upper
 from tiny_model import write_tiny_model
 from word_documents import SPACES, document, field, formatted, opened, packed, paragraph, parts, run, saved
 
+from dragoman.addons.documents.document import translate_document
 from dragoman.base.errors import ConfigError
 from dragoman.cli.main import main
-from dragoman.documents.document import translate_document
 
 pytest.importorskip("sentencex")
 

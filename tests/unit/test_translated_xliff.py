@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stand_in_translators import StandIn, Write, anyhow, backwards, same, upper
 
+from dragoman.addons.documents.document import read_document, translate_document
+from dragoman.addons.documents.formats.xliff.xliff import XliffFormat
 from dragoman.base.errors import DataError, DocumentError
-from dragoman.documents.document import read_document, translate_document
-from dragoman.documents.formats.xliff.xliff import XliffFormat
 
 pytest.importorskip("sentencex")
 

@@ -14,12 +14,12 @@ from dragoman.checkpoint.folder import LoadedModel, load_model_folder, model_par
 from dragoman.checkpoint.meta import Meta, dump_meta
 from dragoman.cli.main import main
 from dragoman.data.corpora.inputs import one_line
+from dragoman.decode.decoding import Sampling
 from dragoman.decode.sampling import SamplingConfig
+from dragoman.engines.engine import Pair, Prefix, Row
+from dragoman.inference.translation.result import Translation
+from dragoman.inference.translation.translator import Request, Translator
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
-from dragoman.translation.engine import Pair, Prefix, Row
-from dragoman.translation.request import Sampling
-from dragoman.translation.result import Translation
-from dragoman.translation.translator import Request, Translator
 
 CPU = torch.device("cpu")
 SEVERAL = Meta(step=1, source_language="en", target_languages=("de", "fr"), tags=("bt",))

@@ -12,13 +12,13 @@ import torch
 
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.data.labelled.examples import ParsedSentence
-from dragoman.inspect.pictures.figure import text_width
-from dragoman.inspect.pictures.tree import draw_trees
-from dragoman.models.encoder_only import EncoderOnlyConfig
+from dragoman.figures.pictures.figure import text_width
+from dragoman.figures.pictures.tree import draw_trees
+from dragoman.inference.prediction.outputs import compute_outputs
+from dragoman.inference.prediction.predict import predict
+from dragoman.inference.prediction.predictor import Predictor
+from dragoman.models.architectures.encoder_only import EncoderOnlyConfig
 from dragoman.nn.attention.recording import recording
-from dragoman.prediction.outputs import compute_outputs
-from dragoman.prediction.predict import predict
-from dragoman.prediction.predictor import Predictor
 from dragoman.text.tokenizers import VocabularySizes
 from dragoman.text.trees.brackets import parse_tree
 from dragoman.text.trees.drawing import draw_tree

@@ -11,13 +11,13 @@ from dragoman.base.settings.load import load_settings
 from dragoman.data.cleaning.rules import CleaningConfig
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.preparation.prepare import prepare
+from dragoman.inference.translation.translator import Translator
 from dragoman.tasks import corpus_job
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.text import unknown_tokens
 from dragoman.text.symbols import UNK
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
 from dragoman.text.unknown_tokens import UnknownTokens, UnknownTokenWarning, check_unknown, has_unknown_tokens
-from dragoman.translation.translator import Translator
 
 ENGLISH = [f"{word} {animal} sleeps ." for word in ("a", "the", "one", "my") for animal in ("dog", "cat", "cow", "pig")]
 GERMAN = [f"{word} {animal} schläft ." for word in ("ein", "der", "mein") for animal in ("Hund", "Kater", "Ochse")]

@@ -11,20 +11,20 @@ import yaml
 from scripted_decoder import Script
 from torch import Tensor
 
+from dragoman.addons.lecture.probability_tree import GivenLogits
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.checkpoint.folder import LoadedModel, model_parameters, write_model_folder
 from dragoman.checkpoint.meta import Meta
 from dragoman.cli.main import main
 from dragoman.data.batches.batch import pad
+from dragoman.decode.decoding import Sampling
 from dragoman.decode.search import SearchConfig
-from dragoman.lecture.probability_tree import GivenLogits
+from dragoman.engines.unknown_words import Sentence, UnknownWords, read_dictionary
+from dragoman.inference.translation.translator import Translator
+from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
 from dragoman.models.interface import Decoder, Memory, State
-from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.text.symbols import BOS, EOS, UNK
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
-from dragoman.translation.request import Sampling
-from dragoman.translation.translator import Translator
-from dragoman.translation.unknown_words import Sentence, UnknownWords, read_dictionary
 
 SOURCES = ["the dog sees the (old) cat .", "a cat sleeps ."] * 2
 TARGETS = ["der Hund sieht die (alte) Katze .", "eine Katze schläft ."] * 2
@@ -290,7 +290,7 @@ def attended_positions(model: Seq2Seq, memory: Memory, tokens: Sequence[int]) ->
 
 @pytest.mark.parametrize("name", DECODERS)
 def test_a_few_steps_at_a_time_give_the_same_attention(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.translation.unknown_words._MAX_WEIGHTS", 1)
+    monkeypatch.setattr("dragoman.engines.unknown_words._MAX_WEIGHTS", 1)
     test_words_are_those_that_single_steps_attend_to(name)
 
 

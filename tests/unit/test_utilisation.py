@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from dragoman.models.seq2seq import ModelConfig
+from dragoman.models.architectures.seq2seq import ModelConfig
 from dragoman.tasks.corpus_job import flops_per_target_token
 from dragoman.text.tokenizers import VocabularySizes
 from dragoman.training.profiling import utilisation

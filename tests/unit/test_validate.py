@@ -11,11 +11,11 @@ from dragoman.checkpoint.meta import Meta
 from dragoman.data.batches.batch import collate
 from dragoman.data.batches.plan import BatchConfig
 from dragoman.decode.forced import force
+from dragoman.inference.translation.translator import Translator
 from dragoman.tasks.translation import validation
 from dragoman.tasks.translation.validation import Validator
 from dragoman.training.ranks.ranks import Runtime
 from dragoman.training.validation import Validation
-from dragoman.translation.translator import Translator
 
 CPU = torch.device("cpu")
 

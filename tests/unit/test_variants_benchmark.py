@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.models.seq2seq import ModelConfig
+from dragoman.models.architectures.seq2seq import ModelConfig
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks" / "variants"
 MODULES = ("factors", "covering", "design", "budget", "runs", "interactions", "picture", "report")

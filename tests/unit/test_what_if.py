@@ -6,16 +6,16 @@ from tiny_language_model import write_tiny_language_model
 from tiny_model import tiny_config, write_tiny_model
 from workbench_server import write_workspace
 
-from dragoman.analysis.heads import heads_off
-from dragoman.analysis.lens import decoder_lens
-from dragoman.analysis.next_tokens import next_tokens
-from dragoman.analysis.subject import SubjectSettings, best_translation, visible_model
-from dragoman.analysis.views.what_if import WhatIfState
-from dragoman.analysis.workspace import Workspace
+from dragoman.addons.workbench.views.what_if import WhatIfState
+from dragoman.addons.workbench.workspace import Workspace
 from dragoman.base.errors import ConfigError
-from dragoman.inspect.figures.bars import Bars
+from dragoman.figures.bars import Bars
+from dragoman.inference.translation.translator import Translator
+from dragoman.inspection.heads import heads_off
+from dragoman.inspection.lens import decoder_lens
+from dragoman.inspection.next_tokens import next_tokens
+from dragoman.inspection.subject import SubjectSettings, best_translation, visible_model
 from dragoman.text.symbols import BOS, EOS, PAD
-from dragoman.translation.translator import Translator
 
 HEAD = "decoder.cross_attention:2:1"
 

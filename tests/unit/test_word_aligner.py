@@ -10,11 +10,11 @@ import yaml
 from tiny_model import write_tiny_model
 
 import dragoman
-from dragoman.alignment.estimation.words import WordsConfig, WordVocabulary, decode_words, encode_words
-from dragoman.alignment.links.symmetrization import symmetrize
-from dragoman.alignment.word_aligner import AlignerConfig, WordAligner
 from dragoman.base.errors import ConfigError, DataError, ModelError
 from dragoman.cli.main import main
+from dragoman.statistical.alignment.estimation.words import WordsConfig, WordVocabulary, decode_words, encode_words
+from dragoman.statistical.alignment.links.symmetrization import symmetrize
+from dragoman.statistical.alignment.word_aligner import AlignerConfig, WordAligner
 
 WORDS = {
     "a": "ein", "dog": "Hund", "runs": "läuft", "cat": "Kater", "sleeps": "schläft", "in": "in", "park": "Park",

@@ -118,7 +118,7 @@ def attach(recorder: Recorder, translate: Callable[[Path], list[str]], facts: di
 def translations(folder: Path, task: Task) -> list[str]:
     """Return the translations of the validation set, in order, as in the program's own validation."""
     from dragoman.decode.search import SearchConfig
-    from dragoman.translation.translator import Request, Translator
+    from dragoman.inference.translation.translator import Request, Translator
 
     sources = (task.folder / "text" / "valid.source").read_text("utf-8").split("\n")[:-1]
     request = Request(SearchConfig(beam=1, length_factor=1.5, length_margin=10))

@@ -12,40 +12,36 @@ import typer
 from typer.main import get_command
 
 from dragoman import __version__
+from dragoman.addons.lecture.commands import demo, positions, scenes
+from dragoman.addons.serving.commands import client, keys, serve
+from dragoman.addons.workbench import command as workbench
 from dragoman.base.cancellation import Cancelled
 from dragoman.base.errors import DragomanError
 from dragoman.base.imports import VARIABLE, import_modules, requested_modules
 from dragoman.base.interruption import EXIT_CODE, InterruptWatch
 from dragoman.base.machine.startup import limit_garbage_collection, restart_on_tcmalloc
-from dragoman.cli import (
+from dragoman.cli.commands import (
     align,
     average,
     backtranslate,
-    client,
     data,
-    demo,
     describe,
     distill,
     evaluate,
     export,
     generate,
     import_,
-    keys,
     lexicon,
-    positions,
     predict,
     recipes,
-    scenes,
     score,
-    serve,
     settings,
     shortlist,
     train,
     translate,
     tune,
-    workbench,
 )
-from dragoman.cli.inspection import app as inspection
+from dragoman.cli.commands.inspection import app as inspection
 from dragoman.cli.usage import WRONG_USAGE, move_help_to_end, reject_empty_paths, usage_hint
 
 app = typer.Typer(

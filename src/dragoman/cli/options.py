@@ -9,7 +9,8 @@ import typer
 
 if TYPE_CHECKING:
     from dragoman.base.settings.load import Overrides
-    from dragoman.translation.request import RequestSettings, Sampling
+    from dragoman.decode.decoding import Sampling
+    from dragoman.inference.translation.request import RequestSettings
 
 
 class Documents(StrEnum):
@@ -310,7 +311,7 @@ class SamplingOptions:
 
     def sampling(self, samples: int = 1, settings: "Overrides" = ()) -> "Sampling":
         """Return the sampling settings. Raises ConfigError for an invalid value."""
-        from dragoman.translation.request import Sampling
+        from dragoman.decode.decoding import Sampling
 
         return Sampling.of(self.temperature, self.top_k, self.top_p, self.seed, samples, settings)
 

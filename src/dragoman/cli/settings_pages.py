@@ -282,7 +282,7 @@ def _page_with(key: str, paths: ListedPaths) -> str:
 
 def server_page() -> str:
     """Return the page of the settings of `dragoman serve`."""
-    from dragoman.serving.config import ServeConfig
+    from dragoman.addons.serving.config import ServeConfig
 
     return f"{_SERVER}\n{SettingsPages({'serve': sections(ServeConfig)}).on_one_page()}"
 

@@ -19,8 +19,8 @@ from dragoman.metrics.registry import computable_metrics, metric_of
 from dragoman.metrics.summed import Statistics, SummedMetric
 
 if TYPE_CHECKING:
-    from dragoman.translation.request import RequestSettings
-    from dragoman.translation.translator import Translator
+    from dragoman.inference.translation.request import RequestSettings
+    from dragoman.inference.translation.translator import Translator
 
 
 def evaluate(
@@ -163,7 +163,7 @@ def _model_name(model: object) -> str:
 def _load_translator(
     model: "str | Path | Sequence[str | Path] | Translator", device: str | None, threads: int | None
 ) -> "Translator":
-    from dragoman.translation.translator import Translator
+    from dragoman.inference.translation.translator import Translator
 
     if isinstance(model, Translator):
         return model

@@ -4,15 +4,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
-from dragoman.alignment.links.link_files import IndexBase, LinkFile
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.log import quietly, warn
 from dragoman.data.corpora.inputs import Lines, load_lines, name_of
 from dragoman.evaluation.evaluate import name_texts
 from dragoman.evaluation.results import SystemComparison
 from dragoman.evaluation.test_set import warn_of_size
-from dragoman.inspect.figures.alignments import Alignments, alignment_figure, link_confusion
-from dragoman.inspect.figures.confusion import Confusion
+from dragoman.figures.alignments import Alignments, alignment_figure, link_confusion
+from dragoman.figures.confusion import Confusion
 from dragoman.metrics.alignment_error_rate import (
     GoldLinks,
     Link,
@@ -22,6 +21,7 @@ from dragoman.metrics.alignment_error_rate import (
     measure,
     score_alignments,
 )
+from dragoman.statistical.alignment.links.link_files import IndexBase, LinkFile
 
 _Value = TypeVar("_Value")
 
@@ -117,11 +117,11 @@ def evaluate_alignments(
 ) -> AlignmentEvaluation:
     """Compute AER, precision, recall and F1 of word alignments, like `dragoman evaluate --alignments`.
 
-    gold: annotated links, sure and possible, in a format of `alignment.links.link_files`; a file or a list of lines.
-    hypothesis: the links of a system or several systems, or a mapping from names to links. All links of a system count
-    the same. Each system after the first is compared with the first by paired bootstrap. gold_base, hypothesis_base:
-    the number of the first word of a sentence, 0 or 1; None: detected. source, target: the tokenised sentences, for
-    checking that all links are inside them.
+    gold: annotated links, sure and possible, in a format of `statistical.alignment.links.link_files`; a file or a list
+    of lines. hypothesis: the links of a system or several systems, or a mapping from names to links. All links of a
+    system count the same. Each system after the first is compared with the first by paired bootstrap. gold_base,
+    hypothesis_base: the number of the first word of a sentence, 0 or 1; None: detected. source, target: the tokenised
+    sentences, for checking that all links are inside them.
 
     A warning names a system whose AER would be much lower in another base or direction. Raises DataError
     for lines that are not links, links outside the sentences, and unequal numbers of lines, and ConfigError if a base

@@ -11,17 +11,17 @@ from dragoman.base.machine.device import use_threads
 from dragoman.base.settings.load import Overrides
 from dragoman.checkpoint.folder import folder_kind, read_config
 from dragoman.evaluation.test_set import warn_of_size
+from dragoman.inference.prediction.heads.regression import label_value
+from dragoman.inference.prediction.heads.report import compare_with_labels
+from dragoman.inference.prediction.nodes import NodePredictor, read_nodes
+from dragoman.inference.prediction.parts import task_names
+from dragoman.inference.prediction.predict import read_examples
+from dragoman.inference.prediction.predictor import Predictor
+from dragoman.inference.prediction.vectors import read_texts, similarities
 from dragoman.metrics.bootstrap import Comparison
 from dragoman.metrics.labels.classification import align
 from dragoman.metrics.labels.report import Report, compare
 from dragoman.metrics.labels.scoring import similarity_report
-from dragoman.prediction.heads.regression import label_value
-from dragoman.prediction.heads.report import compare_with_labels
-from dragoman.prediction.nodes import NodePredictor, read_nodes
-from dragoman.prediction.parts import task_names
-from dragoman.prediction.predict import read_examples
-from dragoman.prediction.predictor import Predictor
-from dragoman.prediction.vectors import read_texts, similarities
 from dragoman.tasks.seeds import SeedMeasure, seed_folders
 from dragoman.training.validation import Measure
 

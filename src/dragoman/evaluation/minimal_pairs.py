@@ -17,8 +17,8 @@ from dragoman.data.corpora.lines import open_lines
 from dragoman.evaluation.score import score
 
 if TYPE_CHECKING:
-    from dragoman.generation.language_model import LanguageModel
-    from dragoman.prediction.predictor import Predictor
+    from dragoman.inference.generation.language_model import LanguageModel
+    from dragoman.inference.prediction.predictor import Predictor
 
 BATCH = 64
 """Number of texts that a language model reads at once."""

@@ -16,9 +16,9 @@ from dragoman.metrics.text_score import TextScore
 from dragoman.models.kinds import PREDICTION_MODEL
 
 if TYPE_CHECKING:
-    from dragoman.generation.language_model import LanguageModel
-    from dragoman.prediction.predictor import Predictor
-    from dragoman.translation.translator import Translator
+    from dragoman.inference.generation.language_model import LanguageModel
+    from dragoman.inference.prediction.predictor import Predictor
+    from dragoman.inference.translation.translator import Translator
 
 LINE = "line"
 
@@ -81,8 +81,8 @@ def score(
     >>> scores.each[0].log_probability < 0
     True
     """
-    from dragoman.generation.language_model import LanguageModel
-    from dragoman.prediction.predictor import Predictor
+    from dragoman.inference.generation.language_model import LanguageModel
+    from dragoman.inference.prediction.predictor import Predictor
 
     use_threads(threads)
     with quietly(quiet):
@@ -136,7 +136,7 @@ def _score_pairs(
     device: str | None,
     threads: int | None,
 ) -> Scores:
-    from dragoman.translation.translator import Translator
+    from dragoman.inference.translation.translator import Translator
 
     sources, targets = read_parallel(("source", source), ("target", target))
     if isinstance(model, Translator):

@@ -18,11 +18,11 @@ from dragoman.data.corpora.readers import HeldOutRecords, read_references
 from dragoman.evaluation.evaluate import score_systems
 from dragoman.evaluation.results import Evaluation
 from dragoman.evaluation.test_set import TestSet, warn_of_size
-from dragoman.generation.language_model import LanguageModel
+from dragoman.inference.generation.language_model import LanguageModel
+from dragoman.inference.translation.translator import Translator
 from dragoman.metrics.registry import METRICS, metric_of, metrics_with
 from dragoman.models.kinds import LANGUAGE_MODEL, kind_of
 from dragoman.text.sentences import Splitter
-from dragoman.translation.translator import Translator
 
 ROUGE = metrics_with("rougeL")
 _SEED = 1

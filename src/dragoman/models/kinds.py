@@ -10,15 +10,15 @@ from typing import Any
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.load import parse_settings
-from dragoman.models.encoder_only import EncoderOnlyConfig
+from dragoman.models.architectures.encoder_only import EncoderOnlyConfig
+from dragoman.models.architectures.language_model import LanguageModelConfig
+from dragoman.models.architectures.ngram import NgramConfig
+from dragoman.models.architectures.node_classifier import NodeClassifierConfig
+from dragoman.models.architectures.seq2seq import ModelConfig
+from dragoman.models.architectures.statistical import StatisticalConfig
+from dragoman.models.architectures.word_aligner import WordAlignerConfig
 from dragoman.models.interface import Side
-from dragoman.models.language_model import LanguageModelConfig
-from dragoman.models.ngram import NgramConfig
-from dragoman.models.node_classifier import NodeClassifierConfig
-from dragoman.models.seq2seq import ModelConfig
 from dragoman.models.settings import ModelSettings
-from dragoman.models.statistical import StatisticalConfig
-from dragoman.models.word_aligner import WordAlignerConfig
 
 VERBS: Mapping[str, str] = {
     "translate": "translate",

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from dragoman.base.cancellation import active_cancellation, check_cancelled
 from dragoman.base.errors import DataError, ModelError
-from dragoman.models.encoder_only import EncoderOnly
+from dragoman.models.architectures.encoder_only import EncoderOnly
 from dragoman.models.families.causal import CausalEncoder
 from dragoman.models.families.transformer import TransformerDecoder, TransformerEncoder
 from dragoman.models.interface import Memory

@@ -13,11 +13,11 @@ from dragoman.base.errors import ConfigError
 from dragoman.base.settings.load import parse_settings
 from dragoman.checkpoint.folder import CONFIG
 from dragoman.checkpoint.start import Start
-from dragoman.models.encoder_only import EncoderOnlyConfig
+from dragoman.models.architectures.encoder_only import EncoderOnlyConfig
+from dragoman.models.architectures.language_model import LanguageModelConfig
+from dragoman.models.architectures.seq2seq import ModelConfig
 from dragoman.models.heads.union import HeadConfig, SeveralHeadsConfig
 from dragoman.models.kinds import parse_model
-from dragoman.models.language_model import LanguageModelConfig
-from dragoman.models.seq2seq import ModelConfig
 from dragoman.models.settings import ModelSettings
 from dragoman.tasks.head_run import HeadRun
 from dragoman.tasks.start import StartedRun, stored_text

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from dragoman.alignment.pair_scoring import pair_scoring
 from dragoman.base.log import quietly
 from dragoman.base.settings.config import Config
 from dragoman.base.settings.load import PYTHON, parse_settings
@@ -14,6 +13,7 @@ from dragoman.data.cleaning.rules import PairRules, TextRules
 from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
 from dragoman.data.corpora.documents import read_passages
 from dragoman.data.corpora.readers import read_pairs
+from dragoman.statistical.alignment.pair_scoring import pair_scoring
 from dragoman.text.normalization import Normalization
 
 C = TypeVar("C", bound=Config)

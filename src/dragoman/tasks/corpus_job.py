@@ -16,9 +16,9 @@ from dragoman.checkpoint.meta import Meta, Score
 from dragoman.data.batches.plan import BatchPlan, plan_epoch
 from dragoman.data.batches.shapes import BatchShapes
 from dragoman.data.preparation.pipeline import PreparedCorpora
-from dragoman.inspect.describe import count_operations
 from dragoman.metrics.metric import Metric
-from dragoman.models.footprint import SHORT_TRIAL, evaluate_polynomial, measure_footprint, refine_footprint
+from dragoman.models.description.describe import count_operations
+from dragoman.models.description.footprint import SHORT_TRIAL, evaluate_polynomial, measure_footprint, refine_footprint
 from dragoman.models.interface import LengthLimit
 from dragoman.models.settings import ModelSettings
 from dragoman.text.tokenizer import Tokenizer

@@ -20,12 +20,12 @@ from dragoman.base.settings.load import (
 )
 from dragoman.checkpoint.card import task_kind
 from dragoman.checkpoint.folder import parse_folder_model, read_config, read_meta
-from dragoman.inspect.describe import Description, describe_model, small_sizes
-from dragoman.inspect.description_text import as_json, numbers_text, parts_table
-from dragoman.inspect.figures.figure import Figure
-from dragoman.inspect.figures.masks import applied_masks
+from dragoman.figures.figure import Figure
+from dragoman.figures.masks import applied_masks
+from dragoman.models.architectures.seq2seq import ModelConfig
+from dragoman.models.description.describe import Description, describe_model, small_sizes
+from dragoman.models.description.description_text import as_json, numbers_text, parts_table
 from dragoman.models.kinds import describe_kind, kind_of
-from dragoman.models.seq2seq import ModelConfig
 from dragoman.models.settings import ModelSettings, PresetSettings
 from dragoman.tasks.corpus_job import packing_obstacle
 from dragoman.tasks.kinds import TaskKind

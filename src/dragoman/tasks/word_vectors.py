@@ -1,6 +1,6 @@
 """The initial embeddings of a new encoder–decoder: word vectors from the files of `model.embeddings`."""
 
-from dragoman.models.seq2seq import ModelConfig, Seq2Seq
+from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
 from dragoman.text.tokenizers import Tokenizers
 
 

@@ -11,9 +11,9 @@ from workbench_server import WorkbenchServer, workbench_served, write_workspace
 from workbench_tabs import WorkbenchTabs, expect, wait_until_drawn
 
 import dragoman
-from dragoman.analysis.views.alignment import AlignmentState
+from dragoman.addons.workbench.views.alignment import AlignmentState
 from dragoman.cli.main import main
-from dragoman.inspect.figures.alignments import Alignments
+from dragoman.figures.alignments import Alignments
 
 PAIR = "source=a+dog+runs+in+the+park+.&target=ein+Hund+rennt+im+Park+."
 GOLD = "gold=0-0+1-1+2-2+3-3+4%3F3+5-4+6-5"

@@ -12,9 +12,9 @@ from tiny_model import write_tiny_model
 from workbench_server import WorkbenchServer, log_step, workbench_served
 from workbench_tabs import WorkbenchTabs, expect, violations, wait_until_drawn
 
-from dragoman.analysis.views.compare import CompareState
+from dragoman.addons.workbench.views.compare import CompareState
 from dragoman.cli.main import main
-from dragoman.inspect.figures.comparison import Comparison
+from dragoman.figures.comparison import Comparison
 
 SOURCE, REFERENCE = "a dog runs", "ein Hund rennt"
 SENTENCE = urlencode({"source": SOURCE, "reference": REFERENCE})

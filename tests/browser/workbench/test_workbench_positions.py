@@ -10,8 +10,8 @@ import pytest
 from workbench_server import WorkbenchServer, log_step, workbench_served
 from workbench_tabs import WorkbenchTabs, expect, violations, wait_until_drawn
 
-from dragoman.analysis.view_state import parse_view_state
-from dragoman.analysis.views.positions import PositionsState
+from dragoman.addons.workbench.view_state import parse_view_state
+from dragoman.addons.workbench.views.positions import PositionsState
 from dragoman.base.settings.config import kinds, union_members
 from dragoman.nn.positions.sinusoidal import sinusoids
 from dragoman.nn.positions.union import PositionsConfig

@@ -225,7 +225,7 @@ def test_memory_stays_flat_over_a_thousand_sentences(server: WorkbenchServer) ->
 def test_the_best_path_is_the_translation_of_the_command_for_200_sentences(
     server: WorkbenchServer, tmp_path: Path
 ) -> None:
-    from dragoman.analysis.views.tree import TreeState
+    from dragoman.addons.workbench.views.tree import TreeState
 
     translator = server.workspace.model("large").translator
     words = ["a", "dog", "runs", "two", "dogs", "sleep", "the", "man", "sees", "in", "park"]

@@ -7,7 +7,7 @@ from browser_tabs import stop_clock
 from workbench_server import WorkbenchServer
 from workbench_tabs import WorkbenchTabs, expect, wait_until_drawn
 
-from dragoman.translation.translator import Translator
+from dragoman.inference.translation.translator import Translator
 
 
 def best(server: WorkbenchServer, source: str, count: int = 5) -> list[Any]:

@@ -9,9 +9,9 @@ from tiny_model import tiny_config, write_tiny_model
 from workbench_server import WorkbenchServer, workbench_served, write_workspace
 from workbench_tabs import WorkbenchTabs, expect, wait_until_drawn
 
-from dragoman.analysis.ablation import ablate_heads
-from dragoman.analysis.lens import decoder_lens
-from dragoman.analysis.next_tokens import next_tokens
+from dragoman.inspection.ablation import ablate_heads
+from dragoman.inspection.lens import decoder_lens
+from dragoman.inspection.next_tokens import next_tokens
 from dragoman.text.symbols import BOS, PAD
 
 SENTENCE = "source=a+dog+runs"

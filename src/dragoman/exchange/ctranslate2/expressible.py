@@ -8,8 +8,8 @@ from typing import Any
 
 from dragoman.base.errors import ModelError
 from dragoman.base.settings.config import Config
+from dragoman.models.architectures.seq2seq import ModelConfig
 from dragoman.models.families.transformer import TransformerDecoderConfig, TransformerEncoderConfig
-from dragoman.models.seq2seq import ModelConfig
 from dragoman.nn.attention.interface import AttentionSizes
 from dragoman.nn.attention.soft import SoftAttentionConfig
 from dragoman.nn.normalisation import LayerNormConfig, RMSNormConfig

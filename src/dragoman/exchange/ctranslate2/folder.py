@@ -28,10 +28,10 @@ from dragoman.checkpoint.folder import (
 from dragoman.checkpoint.meta import Meta, parse_meta
 from dragoman.exchange.ctranslate2.specification import library, positions, specification
 from dragoman.exchange.ctranslate2.vocabulary_map import write_vocabulary_map
+from dragoman.models.architectures.seq2seq import ModelConfig
 from dragoman.models.assembly import without_storage
 from dragoman.models.interface import LengthLimits
 from dragoman.models.kinds import TRANSLATION_MODEL, ModelKind, parse_model
-from dragoman.models.seq2seq import ModelConfig
 from dragoman.text.tokenizers import Tokenizers
 
 Quantization = Literal[

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from dragoman.base.packages import import_optional
 from dragoman.exchange.ctranslate2.expressible import check_expressible, epsilon
+from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
 from dragoman.models.families.transformer import DecoderLayer, EncoderLayer, TransformerDecoder, TransformerEncoder
-from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.nn.attention.soft import SoftAttention
 from dragoman.nn.feedforward import FeedForward
 from dragoman.nn.normalisation import RMSNormConfig

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from dragoman.alignment.shortlists.shortlist import Shortlist
 from dragoman.base.log import warn
 from dragoman.exchange.ctranslate2.specification import token_names
+from dragoman.statistical.alignment.shortlists.shortlist import Shortlist
 from dragoman.text.tokenizers import Tokenizers
 
 VOCABULARY_MAP = "vmap.txt"

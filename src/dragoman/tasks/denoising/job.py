@@ -18,7 +18,7 @@ from dragoman.data.batches.loader import Loader
 from dragoman.data.batches.plan import BatchPlan
 from dragoman.data.corpora.readers import check_readable
 from dragoman.data.noise.noise import Corruption
-from dragoman.models.seq2seq import Seq2Seq
+from dragoman.models.architectures.seq2seq import Seq2Seq
 from dragoman.tasks.corpus_job import ValidationSets, flops_per_target_token
 from dragoman.tasks.denoising.config import DenoisingRun
 from dragoman.tasks.denoising.validator import METRICS, DenoisingValidator

@@ -19,15 +19,15 @@ from dragoman.data.batches.epoch import Part
 from dragoman.data.batches.labelled import NO_LABEL, LabelledBatch
 from dragoman.data.batches.plan import BatchPlan, plan_epoch
 from dragoman.data.held_out.check import Finding, check_examples
-from dragoman.inspect.describe import count_operations
+from dragoman.inference.prediction.heads.inputs import ModelInput
+from dragoman.inference.prediction.heads.readers import reader_of
+from dragoman.inference.prediction.heads.report import compare_with_labels
+from dragoman.inference.prediction.predictor import Predictor
+from dragoman.models.architectures.encoder_only import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.assembly import without_storage
-from dragoman.models.encoder_only import EncoderOnly, EncoderOnlyConfig
+from dragoman.models.description.describe import count_operations
 from dragoman.models.heads.union import HeadConfig
 from dragoman.models.parts import count_parameters
-from dragoman.prediction.heads.inputs import ModelInput
-from dragoman.prediction.heads.readers import reader_of
-from dragoman.prediction.heads.report import compare_with_labels
-from dragoman.prediction.predictor import Predictor
 from dragoman.tasks.body import fill_body, has_same_head, load_body
 from dragoman.tasks.corpus_job import activation_bytes
 from dragoman.tasks.labelled.card import training_facts, write_card_section

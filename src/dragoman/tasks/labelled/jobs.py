@@ -10,16 +10,16 @@ from dragoman.base.log import warn
 from dragoman.checkpoint.meta import Meta
 from dragoman.data.labelled.examples import LabelledText, Question, TaggedSentence
 from dragoman.data.labelled.read import read_labelled, read_questions, read_tagged
+from dragoman.inference.prediction.heads.answering import AnswerFinder, AnswerPrediction
+from dragoman.inference.prediction.heads.inputs import ModelInput
+from dragoman.inference.prediction.heads.regression import label_value
+from dragoman.inference.prediction.heads.report import choose_threshold
+from dragoman.inference.prediction.heads.tagging import feature_symbol
 from dragoman.metrics.labels.spans import Scheme, detect_scheme, has_span_tags
 from dragoman.metrics.labels.transitions import find_forbidden
 from dragoman.models.heads.spans import SpanHeadConfig
 from dragoman.models.heads.tagging import TaggingHeadConfig
 from dragoman.models.heads.texts import ClassificationHeadConfig, RegressionHeadConfig
-from dragoman.prediction.heads.answering import AnswerFinder, AnswerPrediction
-from dragoman.prediction.heads.inputs import ModelInput
-from dragoman.prediction.heads.regression import label_value
-from dragoman.prediction.heads.report import choose_threshold
-from dragoman.prediction.heads.tagging import feature_symbol
 from dragoman.tasks.labelled.config import AnsweringRun, ClassificationRun, RegressionRun, TaggingRun
 from dragoman.tasks.labelled.job import LabelledJob
 from dragoman.tasks.labelled.objective import (

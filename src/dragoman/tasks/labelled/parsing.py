@@ -12,12 +12,12 @@ from dragoman.data.batches.epoch import Part
 from dragoman.data.batches.labelled import NO_LABEL, LabelledBatch
 from dragoman.data.labelled.examples import ParsedSentence
 from dragoman.data.labelled.read import read_parsed
+from dragoman.inference.prediction.heads.parsing import span_labels
+from dragoman.inference.prediction.heads.trees import score_spans
 from dragoman.metrics.labels.brackets import COLLINS
 from dragoman.models.heads.chart import ChartHeadConfig, ChartOutput
 from dragoman.models.heads.tree_decoder import TreeDecoderHeadConfig, TreeDecoderOutput, teacher_inputs
 from dragoman.native.chart import best_spans, span_indices
-from dragoman.prediction.heads.parsing import span_labels
-from dragoman.prediction.heads.trees import score_spans
 from dragoman.tasks.labelled.config import ParsingRun
 from dragoman.tasks.labelled.job import LabelledJob
 from dragoman.tasks.labelled.objective import HeadLoss, LabelObjective

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from dragoman.data.batches.labelled import NO_LABEL, LabelledBatch, collate_labelled
-from dragoman.prediction.heads.inputs import ModelInput
+from dragoman.inference.prediction.heads.inputs import ModelInput
 
 Row = tuple[ModelInput, Any]
 """An input of the model, with its target."""

@@ -11,11 +11,11 @@ from pydantic import TypeAdapter
 from dragoman.base.cancellation import until_cancelled
 from dragoman.base.progress import Progress
 from dragoman.data.batches.labelled import LabelledBatch
+from dragoman.inference.prediction.heads.inputs import ModelInput
+from dragoman.inference.prediction.heads.readers import HeadReader, Prediction
+from dragoman.inference.prediction.outputs import TOKENS, compute_outputs, length_batches
 from dragoman.metrics.labels.report import Report
-from dragoman.models.encoder_only import EncoderOnly
-from dragoman.prediction.heads.inputs import ModelInput
-from dragoman.prediction.heads.readers import HeadReader, Prediction
-from dragoman.prediction.outputs import TOKENS, compute_outputs, length_batches
+from dragoman.models.architectures.encoder_only import EncoderOnly
 from dragoman.training.objectives.objective import Objective
 from dragoman.training.ranks.ranks import Ranks, Runtime
 from dragoman.training.validation import Measure, Validation

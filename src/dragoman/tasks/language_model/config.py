@@ -10,7 +10,7 @@ from dragoman.data.cleaning.config import TextCleaningConfig
 from dragoman.data.corpora.corpus import TextCorpora
 from dragoman.decode.sampling import GenerationConfig
 from dragoman.metrics.registry import ValidationMetricName, metrics_with
-from dragoman.models.language_model import LanguageModelConfig
+from dragoman.models.architectures.language_model import LanguageModelConfig
 from dragoman.tasks.corpora import TextCorporaConfig
 from dragoman.text.tokenizers import TextConfig
 from dragoman.training.config import LoopConfig

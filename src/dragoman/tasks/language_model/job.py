@@ -9,7 +9,7 @@ from dragoman.data.batches.batch import TextBatch, collate_text
 from dragoman.data.batches.loader import Loader
 from dragoman.data.batches.plan import BatchPlan
 from dragoman.data.corpora.readers import check_readable, read_references
-from dragoman.generation.language_model import LanguageModel
+from dragoman.inference.generation.language_model import LanguageModel
 from dragoman.metrics.registry import METRICS as ALL_METRICS
 from dragoman.metrics.registry import metrics_with
 from dragoman.tasks.corpus_job import ValidationSets

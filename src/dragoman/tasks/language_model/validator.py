@@ -9,7 +9,7 @@ import numpy as np
 from dragoman.data.batches.batch import collate_text, excerpts
 from dragoman.data.batches.plan import plan_epoch
 from dragoman.data.corpora.readers import HeldOutRecords
-from dragoman.generation.language_model import LanguageModel
+from dragoman.inference.generation.language_model import LanguageModel
 from dragoman.metrics.metric import Metric, Outputs
 from dragoman.metrics.perplexity import BytePerplexity, Loss, Perplexity, WordPerplexity
 from dragoman.metrics.text_score import count_bytes, count_words

@@ -17,8 +17,8 @@ from dragoman.data.batches.masking import MASK, Masker
 from dragoman.data.batches.plan import BatchPlan
 from dragoman.data.batches.sentence_pairs import PairMaker
 from dragoman.data.corpora.readers import check_readable
+from dragoman.models.architectures.encoder_only import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.assembly import resolve_scheme
-from dragoman.models.encoder_only import EncoderOnly, EncoderOnlyConfig
 from dragoman.tasks.body import fill_body, load_body
 from dragoman.tasks.corpus_job import activation_bytes
 from dragoman.tasks.held_out_text import read_held_out

@@ -5,9 +5,9 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from dragoman.decode.sampling import GenerationConfig
-from dragoman.models.ngram import NgramConfig
-from dragoman.ngrams.kneser_ney import ModifiedKneserNeyConfig
-from dragoman.ngrams.smoothing import SmoothingConfig
+from dragoman.models.architectures.ngram import NgramConfig
+from dragoman.statistical.ngrams.kneser_ney import ModifiedKneserNeyConfig
+from dragoman.statistical.ngrams.smoothing import SmoothingConfig
 from dragoman.tasks.corpora import TextCorporaConfig
 from dragoman.tasks.estimation import EstimatedRun
 from dragoman.text.tokenizers import TextConfig

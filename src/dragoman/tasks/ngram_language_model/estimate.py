@@ -16,11 +16,11 @@ from dragoman.data.corpora.readers import check_readable
 from dragoman.data.held_out.check import TextSet, check_texts, report
 from dragoman.data.preparation.pipeline import PreparedCorpora
 from dragoman.data.preparation.prepare import prepare_texts
-from dragoman.generation.language_model import LanguageModel
+from dragoman.inference.generation.language_model import LanguageModel
 from dragoman.metrics.metric import Outputs
 from dragoman.metrics.text_score import TextScore
-from dragoman.models.ngram import NgramModel
-from dragoman.ngrams.counts import count_ngrams
+from dragoman.models.architectures.ngram import NgramModel
+from dragoman.statistical.ngrams.counts import count_ngrams
 from dragoman.tasks.estimation import EstimationResult
 from dragoman.tasks.held_out_text import HeldOutText
 from dragoman.tasks.language_model.validator import METRICS

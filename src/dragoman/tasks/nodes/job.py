@@ -20,9 +20,9 @@ from dragoman.data.batches.graph import GraphBatch
 from dragoman.data.batches.labelled import NO_LABEL
 from dragoman.data.batches.plan import BatchPlan
 from dragoman.data.graphs import Graph, Split, read_graph, sorted_classes
+from dragoman.inference.prediction.nodes import NodePredictor
 from dragoman.metrics.labels.scoring import classification_report
 from dragoman.models.parts import count_parameters
-from dragoman.prediction.nodes import NodePredictor
 from dragoman.tasks.labelled.card import training_facts, write_card_section
 from dragoman.tasks.nodes.config import NodesRun
 from dragoman.training.objectives.objective import FIRST, Loss, TrainingPoint

@@ -5,15 +5,15 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from dragoman.alignment.links.symmetrization import Symmetrization
-from dragoman.alignment.methods.hmm import HMMConfig
-from dragoman.alignment.methods.union import AlignmentMethod
 from dragoman.base.settings.config import Config
 from dragoman.data.cleaning.config import CleaningConfig
 from dragoman.data.corpora.corpus import Corpora, CorpusConfig
 from dragoman.decode.search import SearchConfig
 from dragoman.metrics.bleu_tokenizer import AUTO, BleuTokenizerName
-from dragoman.models.statistical import StatisticalConfig
+from dragoman.models.architectures.statistical import StatisticalConfig
+from dragoman.statistical.alignment.links.symmetrization import Symmetrization
+from dragoman.statistical.alignment.methods.hmm import HMMConfig
+from dragoman.statistical.alignment.methods.union import AlignmentMethod
 from dragoman.tasks.estimation import EstimatedRun
 from dragoman.text.tokenizers import TextConfig
 from dragoman.training.task import Task

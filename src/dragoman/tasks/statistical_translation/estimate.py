@@ -5,8 +5,6 @@ import time
 import numpy as np
 import torch
 
-from dragoman.alignment.estimation.workers import Workers
-from dragoman.alignment.pair_scoring import pair_scoring
 from dragoman.base.cancellation import until_cancelled
 from dragoman.base.errors import DataError
 from dragoman.base.log import info
@@ -19,27 +17,35 @@ from dragoman.data.corpora.readers import check_readable, read_sides
 from dragoman.data.held_out.check import PairSet, check_pairs, report
 from dragoman.data.preparation.pipeline import PreparedCorpora
 from dragoman.data.preparation.prepare import prepare
+from dragoman.engines.registry import default_threads
+from dragoman.engines.statistical import StatisticalEngine
+from dragoman.inference.translation.translator import Translator
 from dragoman.metrics.bleu_tokenizer import AUTO, check_tokenizer, choose_tokenizer
 from dragoman.metrics.metric import Outputs, warn_of_blank_references
 from dragoman.metrics.registry import METRICS, ngram_metrics
-from dragoman.models.ngram import NgramModel
-from dragoman.models.statistical import PhraseBasedConfig, StatisticalModel, TableSizes
-from dragoman.ngrams.counts import count_ngrams
-from dragoman.ngrams.kneser_ney import ModifiedKneserNeyConfig
-from dragoman.statistical.aligned_corpus import AlignedCorpus, LinkProbabilities
-from dragoman.statistical.alignment import Sentences, align_words, channel_table, dictionary_table, train_lexicon
-from dragoman.statistical.decoder import StatisticalDecoder
-from dragoman.statistical.extraction import extract_phrases
-from dragoman.statistical.phrase_table import PhraseTable, estimate_table
-from dragoman.statistical.words import FoldedWords
+from dragoman.models.architectures.ngram import NgramModel
+from dragoman.models.architectures.statistical import PhraseBasedConfig, StatisticalModel, TableSizes
+from dragoman.statistical.alignment.estimation.workers import Workers
+from dragoman.statistical.alignment.pair_scoring import pair_scoring
+from dragoman.statistical.ngrams.counts import count_ngrams
+from dragoman.statistical.ngrams.kneser_ney import ModifiedKneserNeyConfig
+from dragoman.statistical.phrases.aligned_corpus import AlignedCorpus, LinkProbabilities
+from dragoman.statistical.phrases.alignment import (
+    Sentences,
+    align_words,
+    channel_table,
+    dictionary_table,
+    train_lexicon,
+)
+from dragoman.statistical.phrases.decoder import StatisticalDecoder
+from dragoman.statistical.phrases.extraction import extract_phrases
+from dragoman.statistical.phrases.phrase_table import PhraseTable, estimate_table
+from dragoman.statistical.phrases.words import FoldedWords
 from dragoman.tasks.estimation import EstimationResult
 from dragoman.tasks.statistical_translation.config import StatisticalRun
 from dragoman.tasks.statistical_translation.tuning import WeightTuning
 from dragoman.text.symbols import BOS, EOS, UNK
 from dragoman.training.validation import Validation, validate
-from dragoman.translation.choice import default_threads
-from dragoman.translation.engines.statistical import StatisticalEngine
-from dragoman.translation.translator import Translator
 
 _STORED_OPTIONS = 100
 """Maximum number of stored target phrases per source phrase."""

@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 from dragoman.base.log import info
 from dragoman.base.progress import Progress
+from dragoman.inference.translation.reranking.line_search import Lists, search_weights
 from dragoman.metrics.summed import NgramMetric, Statistics
-from dragoman.statistical.decoder import Output, Source, StatisticalDecoder
+from dragoman.statistical.phrases.decoder import Output, Source, StatisticalDecoder
 from dragoman.tasks.statistical_translation.config import TuningConfig
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.translation.reranking.line_search import Lists, search_weights
 
 Weights = NDArray[np.float64]
 

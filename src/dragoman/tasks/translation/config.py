@@ -8,20 +8,20 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from dragoman.alignment.shortlists.shortlist import ShortlistConfig
-from dragoman.alignment.word_aligner import AlignerConfig
 from dragoman.base.log import warn
 from dragoman.base.settings.config import Config
-from dragoman.control.marking import TerminologyConfig
-from dragoman.control.placeholders import PlaceholdersConfig
 from dragoman.data.batches.plan import BatchConfig
 from dragoman.data.cleaning.config import CleaningConfig
 from dragoman.data.corpora.corpus import Corpora
 from dragoman.data.preparation.vocabulary import SAMPLE
 from dragoman.decode.search import SearchConfig
+from dragoman.inference.control.marking import TerminologyConfig
+from dragoman.inference.control.placeholders import PlaceholdersConfig
 from dragoman.metrics.bleu_tokenizer import AUTO, DEFAULT, BleuTokenizerName
 from dragoman.metrics.registry import ValidationMetricName
-from dragoman.models.seq2seq import ModelConfig
+from dragoman.models.architectures.seq2seq import ModelConfig
+from dragoman.statistical.alignment.shortlists.shortlist import ShortlistConfig
+from dragoman.statistical.alignment.word_aligner import AlignerConfig
 from dragoman.tasks.corpora import CorporaConfig
 from dragoman.tasks.language_model.config import LanguageModelObjectiveConfig, TextCrossEntropyConfig, TextDataConfig
 from dragoman.tasks.translation.objectives.scheduled_sampling import ConstantRatioConfig, TeacherRatioConfig

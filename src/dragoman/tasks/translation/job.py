@@ -7,14 +7,11 @@ from typing import ClassVar
 import torch
 from torch import nn
 
-from dragoman.alignment.pair_scoring import pair_scoring
-from dragoman.alignment.word_aligner import AlignerConfig
 from dragoman.base.errors import ConfigError
 from dragoman.base.log import info, warn
 from dragoman.checkpoint.folder import LoadedModel
 from dragoman.checkpoint.meta import Meta
 from dragoman.checkpoint.start import Start
-from dragoman.control.marking import PairMarking
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.data.batches.loader import Loader
 from dragoman.data.batches.plan import BatchPlan
@@ -22,10 +19,14 @@ from dragoman.data.batches.resampling import Resampler
 from dragoman.data.corpora.readers import check_readable
 from dragoman.data.held_out.check import Finding, PairSet, check_pairs
 from dragoman.data.preparation.prepare import prepare
+from dragoman.inference.control.marking import PairMarking
+from dragoman.inference.translation.translator import Translator
 from dragoman.metrics.bleu_tokenizer import AUTO, check_tokenizer
 from dragoman.metrics.metric import Metric
+from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
 from dragoman.models.parts import count_parameters
-from dragoman.models.seq2seq import ModelConfig, Seq2Seq
+from dragoman.statistical.alignment.pair_scoring import pair_scoring
+from dragoman.statistical.alignment.word_aligner import AlignerConfig
 from dragoman.tasks.corpus_job import CorpusJob, ValidationSets
 from dragoman.tasks.start import load_start
 from dragoman.tasks.translation.config import TranslationRun
@@ -50,7 +51,6 @@ from dragoman.text.tokenizers import Tokenizers
 from dragoman.training.config import LoopConfig
 from dragoman.training.objectives.objective import LossContext, Objective
 from dragoman.training.validation import Measure, Validation
-from dragoman.translation.translator import Translator
 
 _DROPOUT_GROWTH = 1.3
 """Factor by which BPE-dropout at a rate of 0.1 increases the number of subwords."""

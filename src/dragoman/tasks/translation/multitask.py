@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from dragoman.base.errors import ConfigError
 from dragoman.base.packing import Packing
 from dragoman.data.held_out.check import Finding
-from dragoman.inspect.describe import count_decoder_operations
+from dragoman.models.architectures.language_model import next_tokens
 from dragoman.models.assembly import prefix_errors
+from dragoman.models.description.describe import count_decoder_operations
 from dragoman.models.interface import Decoder, Output
-from dragoman.models.language_model import next_tokens
 from dragoman.tasks.corpus_job import packing_obstacle
 from dragoman.tasks.language_model.config import LanguageModelLoopConfig, LanguageModelRun, LanguageModelTask
 from dragoman.tasks.language_model.job import LanguageModelJob

@@ -12,11 +12,11 @@ from dragoman.checkpoint.folder import CONFIG, check_serves, read_config, read_m
 from dragoman.checkpoint.precision_cost import PrecisionCost
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.corpora.readers import read_sides
+from dragoman.inference.translation.source_tags import SourceTags
+from dragoman.tasks.translation.precision_measurement import ValidationPairs
+from dragoman.tasks.translation.precision_measurement import measure_precision_cost as measure
 from dragoman.tasks.translation.validation import HeldOutPairs
 from dragoman.text.tokenizers import Tokenizers
-from dragoman.translation.precision_measurement import ValidationPairs
-from dragoman.translation.precision_measurement import measure_precision_cost as measure
-from dragoman.translation.source_tags import SourceTags
 
 
 def measure_precision_cost(
@@ -34,7 +34,7 @@ def measure_precision_cost(
     `translate` and `serve` then choose the precision by this measurement. source, reference: files of sentence pairs;
     both None: the validation set that the folder's `config.yaml` names. to, tags: as in `Translator.request`. threads:
     as in `Translator.load`. Raises ConfigError if only one file is given or if the folder names no validation set, and
-    the errors of `translation.precision_measurement.measure_precision_cost`.
+    the errors of `tasks.translation.precision_measurement.measure_precision_cost`.
 
     >>> from dragoman import measure_precision_cost
     >>> from pathlib import Path

@@ -16,18 +16,18 @@ from dragoman.data.cleaning.held_out import repair_like_training
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.corpora.readers import read_references
 from dragoman.decode.search import SearchConfig
+from dragoman.inference.translation.request import Request
+from dragoman.inference.translation.translator import Translator
 from dragoman.metrics.bleu_tokenizer import AUTO, DEFAULT, choose_tokenizer
 from dragoman.metrics.metric import Metric, Outputs, warn_of_blank_references
 from dragoman.metrics.registry import METRICS
 from dragoman.metrics.text_score import TextScore, count_bytes, count_words
-from dragoman.models.seq2seq import Seq2Seq
+from dragoman.models.architectures.seq2seq import Seq2Seq
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.training.objectives.cross_entropy import CrossEntropy
 from dragoman.training.ranks.ranks import Ranks, Runtime
 from dragoman.training.validation import Validation, validate
-from dragoman.translation.request import Request
-from dragoman.translation.translator import Translator
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import numpy as np
 
-from dragoman.alignment.estimation.library import functions
-from dragoman.alignment.links.links import Alignment
-from dragoman.alignment.word_aligner import AlignerConfig, WordAligner
 from dragoman.base.errors import ConfigError, DragomanError, ModelError
 from dragoman.base.log import info, warn
 from dragoman.checkpoint.folder import ALIGNER
 from dragoman.checkpoint.meta import Meta
 from dragoman.data.preparation.pipeline import PreparedCorpora
+from dragoman.statistical.alignment.estimation.library import functions
+from dragoman.statistical.alignment.links.links import Alignment
+from dragoman.statistical.alignment.word_aligner import AlignerConfig, WordAligner
 from dragoman.tasks.translation.objectives.guided_alignment import TokenLinks
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.words import word_indices

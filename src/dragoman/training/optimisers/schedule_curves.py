@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dragoman.inspect.figures.curve import Curve, CurvePanel
-from dragoman.inspect.figures.curves import Curves
+from dragoman.figures.curve import Curve, CurvePanel
+from dragoman.figures.curves import Curves
 from dragoman.training.optimisers.schedule import ScheduleConfig
 
 _POINTS = 2000

@@ -12,10 +12,10 @@ from typing import Any
 from dragoman.base.files import atomic_write
 from dragoman.base.log import format_duration, info
 from dragoman.base.progress import Progress
-from dragoman.inspect.figures.training_curves import draw_curves
 from dragoman.training.profiling.utilisation import Utilisation
 from dragoman.training.progress.horizon import Horizon
 from dragoman.training.progress.progress import PendingSums, add_counts
+from dragoman.training.progress.training_curves import draw_curves
 from dragoman.training.updates.update import StepResult
 from dragoman.training.validation import Validation
 

@@ -19,7 +19,7 @@ from dragoman.exchange.huggingface.settings import (
     parse_json_settings,
     parse_section,
 )
-from dragoman.models.encoder_only import EncoderOnlyConfig
+from dragoman.models.architectures.encoder_only import EncoderOnlyConfig
 from dragoman.models.families.transformer import TransformerEncoderConfig
 from dragoman.models.heads.masked_language_model import MaskedLanguageModelHeadConfig
 from dragoman.models.heads.tagging import TaggingHeadConfig

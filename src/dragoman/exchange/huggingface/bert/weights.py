@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import torch
 
 from dragoman.exchange.huggingface.weights import LAYER, Weight, WeightTable, linear, repeat
-from dragoman.models.encoder_only import EncoderOnlyConfig
+from dragoman.models.architectures.encoder_only import EncoderOnlyConfig
 from dragoman.models.families.transformer import TransformerEncoderConfig
 from dragoman.models.heads.masked_language_model import MaskedLanguageModelHeadConfig
 

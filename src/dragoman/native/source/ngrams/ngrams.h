@@ -1,6 +1,6 @@
 /* n-gram language models: a trie of n-grams, and the log-probability of one token after a context.
 
-   `ngrams/query.py` declares the same structures. All arrays belong to the caller, are C-ordered and must outlive the
+   `statistical/ngrams/query.py` declares the same structures. All arrays belong to the caller, are C-ordered and must outlive the
    model. The n-grams of an order are sorted by their tokens, so those that extend an n-gram are adjacent. */
 #pragma once
 

@@ -1,4 +1,4 @@
-/* The structures that Python shares with the library. `statistical/library.py` declares the same fields.
+/* The structures that Python shares with the library. `statistical/phrases/library.py` declares the same fields.
 
    All pointers refer to memory of the caller, except those of `Translations`. Arrays are C-ordered and contiguous. */
 #pragma once

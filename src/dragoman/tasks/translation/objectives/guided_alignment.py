@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
 
-from dragoman.alignment.word_aligner import AlignerConfig
 from dragoman.base.errors import ConfigError
-from dragoman.inspect.attention import AlignedStep, select_cross_attention
+from dragoman.models.attention_weights import AlignedStep, select_cross_attention
 from dragoman.nn.attention.recording import recording
 from dragoman.nn.auxiliary import collecting
+from dragoman.statistical.alignment.word_aligner import AlignerConfig
 from dragoman.training.objectives.cross_entropy import CrossEntropy, LabelSmoothingConfig
 from dragoman.training.objectives.objective import FIRST, Loss, LossContext, TrainingPoint
 

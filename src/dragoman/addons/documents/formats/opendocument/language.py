@@ -1,0 +1,76 @@
+"""Languages of an OpenDocument text: the attributes that name them, and styles that only differ in them."""
+
+import re
+from collections.abc import Iterator
+
+from dragoman.addons.documents.formats.opendocument.paragraph import STYLE
+from dragoman.addons.documents.formats.xml_tree import Element, with_attribute
+from dragoman.addons.documents.languages import Languages, is_same_language, script_group, with_region
+
+_FO = "urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0"
+_INVISIBLE = re.compile(r"\{[^}]*\}(?:.*rsid|(?:language|country|script|rfc-language-tag)(?:-asian|-complex)?)")
+
+
+def invisible_styles(root: Element) -> frozenset[str]:
+    """Return the names of automatic text styles that only record languages and editing sessions."""
+    return frozenset(
+        style.attributes[f"{{{STYLE}}}name"]
+        for styles in root.elements()
+        if styles.name == "automatic-styles"
+        for style in styles.elements()
+        if f"{{{STYLE}}}name" in style.attributes and _is_invisible(style)
+    )
+
+
+def _is_invisible(style: Element) -> bool:
+    attributes = style.attributes
+    if attributes.get(f"{{{STYLE}}}family") != "text" or attributes.get(f"{{{STYLE}}}parent-style-name"):
+        return False
+    return all(
+        properties.name == "text-properties" and all(map(_INVISIBLE.fullmatch, properties.attributes))
+        for properties in style.elements()
+    )
+
+
+def language_changes(root: Element, data: bytes, languages: Languages) -> Iterator[tuple[int, int, str]]:
+    """Yield the start tags that name the source language as (begin, end, replacement) with the target language.
+
+    If the source language is unknown, these are the tags of the default styles.
+    """
+    if languages.target is None:
+        return
+    for styles in root.elements():
+        if styles.name not in ("styles", "automatic-styles"):
+            continue
+        for style in styles.elements():
+            if languages.source is None and style.name != "default-style":
+                continue
+            for element in _text_properties(style):
+                present = element.attributes.get(f"{{{_FO}}}language")
+                if _is_source(present, languages):
+                    end = element.inner[0] or element.end
+                    tag = data[element.begin : end].decode()
+                    yield element.begin, end, _with_language(tag, languages.target)
+
+
+def _is_source(code: str | None, languages: Languages) -> bool:
+    if code in (None, "", "none", "zxx"):
+        return False
+    return languages.source is None or is_same_language(str(code), languages.source)
+
+
+def _text_properties(element: Element) -> Iterator[Element]:
+    for child in element.elements():
+        if child.space == STYLE and child.name == "text-properties":
+            yield child
+        yield from _text_properties(child)
+
+
+def _with_language(tag: str, target: str) -> str:
+    language, region = with_region(target)
+    found = re.search(r"\s([^\s=]+:)language\s*=", tag)
+    prefix, suffix = ("fo:" if found is None else found[1]), ""
+    if script_group(target) != "western":
+        prefix, suffix = tag[1:].partition("text-properties")[0], f"-{script_group(target)}"
+    tag = with_attribute(tag, f"{prefix}language{suffix}", language)
+    return with_attribute(tag, f"{prefix}country{suffix}", region or "none")

@@ -1,0 +1,123 @@
+"""The document formats by name and by file name extension."""
+
+import re
+from collections.abc import Iterator
+from pathlib import PurePath
+from typing import Any
+
+from dragoman.addons.documents.formats.format import Format, TextFormat, concatenation_format
+from dragoman.addons.documents.formats.html.page import HtmlFormat
+from dragoman.addons.documents.formats.markdown.markdown import parse_markdown
+from dragoman.addons.documents.formats.messages.gettext import GettextFormat
+from dragoman.addons.documents.formats.messages.json import parse_json
+from dragoman.addons.documents.formats.opendocument.opendocument import OpenDocumentFormat
+from dragoman.addons.documents.formats.subtitles.lyrics import parse_lyrics
+from dragoman.addons.documents.formats.subtitles.subrip import SubRip
+from dragoman.addons.documents.formats.subtitles.substation import parse_substation
+from dragoman.addons.documents.formats.subtitles.timed_text import parse_timed_text
+from dragoman.addons.documents.formats.subtitles.webvtt import WebVtt
+from dragoman.addons.documents.formats.subtitles.youtube import YouTube
+from dragoman.addons.documents.formats.word.word import WordFormat
+from dragoman.addons.documents.formats.xliff.xliff import XliffFormat
+from dragoman.addons.documents.languages import is_code
+from dragoman.addons.documents.passage import Passage
+from dragoman.base.errors import ConfigError
+
+
+def split_text(text: str) -> Iterator[str | Passage]:
+    """Split plain text into lines, including their line breaks. Lines without letters are not translated."""
+    for line in text.splitlines(keepends=True):
+        yield Passage(line, line) if any(map(str.isalpha, line)) else line
+
+
+FORMATS: dict[str, Format[Any]] = {
+    "text": concatenation_format(split_text),
+    "markdown": TextFormat(parse_markdown),
+    "html": HtmlFormat(),
+    "srt": TextFormat(SubRip().parse),
+    "vtt": TextFormat(WebVtt().parse),
+    "ass": TextFormat(parse_substation),
+    "sbv": TextFormat(YouTube().parse),
+    "ttml": TextFormat(parse_timed_text),
+    "lrc": TextFormat(parse_lyrics),
+    "docx": WordFormat(),
+    "odt": OpenDocumentFormat(),
+    "po": GettextFormat(),
+    "xliff": XliffFormat(),
+    "json": TextFormat(parse_json),
+}
+
+EXTENSIONS = {
+    ".txt": "text",
+    ".text": "text",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".mdx": "markdown",
+    ".mdown": "markdown",
+    ".mkd": "markdown",
+    ".html": "html",
+    ".htm": "html",
+    ".xhtml": "html",
+    ".srt": "srt",
+    ".vtt": "vtt",
+    ".ass": "ass",
+    ".ssa": "ass",
+    ".sbv": "sbv",
+    ".ttml": "ttml",
+    ".dfxp": "ttml",
+    ".lrc": "lrc",
+    ".docx": "docx",
+    ".docm": "docx",
+    ".dotx": "docx",
+    ".dotm": "docx",
+    ".odt": "odt",
+    ".ott": "odt",
+    ".po": "po",
+    ".pot": "po",
+    ".xlf": "xliff",
+    ".xliff": "xliff",
+    ".json": "json",
+    ".arb": "json",
+}
+"""The format of a file by its extension."""
+
+COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
+"""Extensions of compressed files, which are skipped."""
+
+_EXTENSION = re.compile(r"\.(?=\S{1,16}\Z)[^A-Za-z]*[A-Za-z].*")
+_OTHER_FILES = (".ts",)
+"""Extensions that are language codes too, but usually something else: TypeScript, and Qt's messages."""
+
+
+def get_format(name: str) -> Format[Any]:
+    """Return a format by name. Raises ConfigError for an unknown name."""
+    if name not in FORMATS:
+        raise ConfigError(f"unknown document format '{name}': use {', '.join(FORMATS)} (--format)")
+    return FORMATS[name]
+
+
+def format_of_name(name: str | PurePath) -> str | None:
+    """Return the name of the format that a file name's extension indicates, None for an unknown extension.
+
+    Files without an extension, and those whose extension is a language code (`news.en`), are text.
+    """
+    suffixes = [each for each in PurePath(name).suffixes if each.lower() not in COMPRESSED]
+    extension = suffixes[-1] if suffixes else ""
+    if extension.lower() in EXTENSIONS:
+        return EXTENSIONS[extension.lower()]
+    is_language = is_code(extension[1:]) and extension not in _OTHER_FILES
+    return "text" if is_language or _EXTENSION.fullmatch(extension) is None else None
+
+
+def detect_format(path: PurePath | None) -> str:
+    """Return the name of the format that a file name's extension indicates; None is standard input, which is text.
+
+    Raises ConfigError for an unknown extension.
+    """
+    format = "text" if path is None else format_of_name(path)
+    if format is None:
+        raise ConfigError(
+            f"{path}: the format of such files is unknown. Known are {', '.join(EXTENSIONS)}; name another file's "
+            f"format with --format ({', '.join(FORMATS)}), for example --format text for plain text"
+        )
+    return format

@@ -1,0 +1,82 @@
+"""`dragoman serve`: run a translation server."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dragoman.cli.options import Device, Engine, Precision, Threads
+
+
+def serve(
+    models: Annotated[
+        list[Path] | None, typer.Argument(metavar="[MODEL]...", help="Folders of translation and prediction models.")
+    ] = None,
+    languages: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--languages",
+            metavar="en-de",
+            help="Source and target language of each translation model, in order, if the model folders do not specify "
+            "them.",
+        ),
+    ] = None,
+    host: Annotated[str | None, typer.Option("--host", help="Address of the server (default: 127.0.0.1).")] = None,
+    port: Annotated[int | None, typer.Option("--port", min=0, max=65535, help="Port (default: 5000).")] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", metavar="FILE.yaml", help="Settings file; options override its settings."),
+    ] = None,
+    device: Device = None,
+    engine: Engine = "auto",
+    precision: Precision = None,
+    threads: Threads = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers",
+            min=0,
+            help="Number of worker processes per model, which share its weights (default: 0; the server process "
+            "translates).",
+        ),
+    ] = None,
+) -> None:
+    """Serve translations with a web page and an HTTP API that is compatible with LibreTranslate, and predicted labels
+    at /v1/predict.
+    """
+    from dragoman.addons.serving.served_predictors import is_prediction_model
+    from dragoman.addons.serving.server import serve
+    from dragoman.base.errors import ConfigError
+
+    options = {
+        "host": host,
+        "port": port,
+        "engine.name": None if engine == "auto" else engine,
+        "engine.precision": precision,
+        "engine.device": device,
+        "engine.threads": threads,
+        "engine.workers": workers,
+    }
+    settings: dict[str, Any] = {key: value for key, value in options.items() if value is not None}
+    if languages:
+        listed = [(path, is_prediction_model(path)) for path in models or ()]
+        count = sum(not predicts for _, predicts in listed)
+        if len(languages) != count:
+            raise ConfigError(f"{len(languages)} --languages for {count} translation models: give one for each model")
+        pairs = iter(languages)
+        settings["models"] = [_model(path, None if predicts else next(pairs)) for path, predicts in listed]
+    elif models:
+        settings["models"] = [_model(path, None) for path in models]
+    serve(config, settings)
+
+
+def _model(path: Path, languages: str | None) -> dict[str, str]:
+    """Return the settings of a model. Raises ConfigError if `languages` is not a language pair."""
+    from dragoman.base.errors import ConfigError
+
+    if languages is None:
+        return {"path": str(path)}
+    source, separator, target = languages.rpartition("-") if ":" not in languages else languages.partition(":")
+    if not (source and separator and target):
+        raise ConfigError(f"--languages {languages}: write source-target, such as en-de (or source:target, pt-BR:en)")
+    return {"path": str(path), "source": source, "target": target}

@@ -1,0 +1,185 @@
+"""`Metrics`: Prometheus metrics of a server. `RequestObserver`: middleware that counts and logs every request."""
+
+import json
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from time import perf_counter
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, generate_latest
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from dragoman.addons.serving.batcher import BatchStatistics
+from dragoman.addons.serving.prediction_job import PredictionBatch
+from dragoman.addons.serving.served_models import ServedModel
+from dragoman.addons.serving.served_predictors import ServedPredictor
+
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+_SHARES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1)
+
+_SECURITY_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Cache-Control": "no-store",
+}
+
+Log = Callable[[dict[str, Any]], None]
+"""A function that receives the log entry of a request."""
+
+
+class Metrics:
+    """The metrics of one server. They include no texts, keys or addresses."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        by_model = ("model",)
+        self._requests = Counter("dragoman_requests", "Answered requests.", ("route", "status"), registry=self.registry)
+        self._failures = Counter(
+            "dragoman_failed_requests",
+            "Requests without a result, by reason, such as quota, queue full, timed out or cancelled.",
+            ("reason",),
+            registry=self.registry,
+        )
+        self._seconds = Histogram(
+            "dragoman_request_seconds",
+            "Seconds from the headers of a request to the end of its response.",
+            ("route",),
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        self._names: dict[int, str] = {}
+        """The names of the watched models by identity."""
+        self._info = Info(
+            "dragoman_model",
+            "Languages or task, and precision of a model. reason: why the precision was chosen.",
+            by_model,
+            registry=self.registry,
+        )
+        self._sentences = Counter("dragoman_sentences", "Translated sentences.", by_model, registry=self.registry)
+        self._predicted = Counter(
+            "dragoman_predicted_texts", "Texts whose labels were predicted.", by_model, registry=self.registry
+        )
+        self._tokens = Counter("dragoman_source_tokens", "Processed source tokens.", by_model, registry=self.registry)
+        self._computing = Counter(
+            "dragoman_computing_seconds", "Seconds to process a batch.", by_model, registry=self.registry
+        )
+        self._fill = Histogram(
+            "dragoman_batch_fill",
+            "Source tokens translated together, as a fraction of the largest batch.",
+            by_model,
+            buckets=_SHARES,
+            registry=self.registry,
+        )
+        self._queued = Gauge(
+            "dragoman_queue_tokens",
+            "Source tokens that are queued or in progress.",
+            by_model,
+            registry=self.registry,
+        )
+        self._hits = Gauge(
+            "dragoman_cache_hits",
+            "Sentences whose translation was found in the cache.",
+            by_model,
+            registry=self.registry,
+        )
+
+    def record_request(self, route: str, status: int, seconds: float) -> None:
+        """Record a completed request. route: the path of the route, without the values of its parameters."""
+        self._requests.labels(route, str(status)).inc()
+        self._seconds.labels(route).observe(seconds)
+
+    def record_failure(self, reason: str) -> None:
+        """Record a request without a result. reason: as in `RequestError.reason`."""
+        self._failures.labels(reason).inc()
+
+    def record_batch(self, model: str, batch: BatchStatistics, max_tokens: int) -> None:
+        """Record a translated batch. max_tokens: the maximum number of source tokens per batch."""
+        self._sentences.labels(model).inc(batch.lines)
+        self._tokens.labels(model).inc(batch.tokens)
+        self._computing.labels(model).inc(batch.seconds)
+        self._fill.labels(model).observe(min(1.0, batch.concurrent_tokens / max_tokens))
+
+    def watch(self, name: str, model: ServedModel) -> None:
+        """Describe a model, and report the state of its queue and cache whenever the metrics are read."""
+        batcher = model.batcher
+        self._queued.labels(name).set_function(lambda: batcher.queue.tokens + batcher.control_queue.tokens)
+        self._hits.labels(name).set_function(lambda: batcher.cache.hits)
+        self._names[id(model)] = name
+        self.describe(model)
+
+    def record_predictions(self, model: str, batch: PredictionBatch) -> None:
+        """Record texts whose labels were predicted."""
+        self._predicted.labels(model).inc(batch.texts)
+        self._tokens.labels(model).inc(batch.tokens)
+        self._computing.labels(model).inc(batch.seconds)
+
+    def watch_predictor(self, name: str, model: ServedPredictor) -> None:
+        """Describe a prediction model."""
+        self._names[id(model)] = name
+        self.describe(model)
+
+    def describe(self, model: ServedModel | ServedPredictor) -> None:
+        """Report the properties of a watched model, also after it was reloaded."""
+        self._info.labels(self._names[id(model)]).info(model.description)
+
+    def text(self) -> bytes:
+        """Return the metrics in Prometheus's text format."""
+        return generate_latest(self.registry)
+
+
+def write_log_entry(entry: dict[str, Any]) -> None:
+    """Write a log entry to stderr as a line of JSON. An entry that cannot be written is dropped."""
+    with suppress(OSError):
+        print(json.dumps(entry, ensure_ascii=False), file=sys.stderr, flush=True)
+
+
+class RequestObserver:
+    """Middleware that counts and logs requests, and adds security headers to answers.
+
+    A log entry consists of time, method, route, status, seconds, and the id of the key or the reason for its rejection.
+    It never contains texts or keys.
+    """
+
+    def __init__(self, app: ASGIApp, metrics: Metrics, log: Log | None) -> None:
+        self._app, self._metrics, self._log = app, metrics, log
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run the application."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        start, status = perf_counter(), 0
+
+        async def observed_send(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                for name, value in _SECURITY_HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        try:
+            await self._app(scope, receive, observed_send)
+        finally:
+            seconds = perf_counter() - start
+            route = getattr(scope.get("route"), "path", "none")
+            self._metrics.record_request(route, status, seconds)
+            state = scope.get("state", {})
+            if (reason := state.get("failure")) is not None:
+                self._metrics.record_failure(reason)
+            if self._log is not None:
+                self._log(
+                    {
+                        "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+                        "method": scope["method"],
+                        "route": route,
+                        "status": status,
+                        "seconds": round(seconds, 4),
+                        **{name: state[name] for name in ("key", "refused") if state.get(name) is not None},
+                    }
+                )

@@ -1,0 +1,160 @@
+"""Reads request bodies within limits, and describes their fields in the OpenAPI document."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+from starlette.requests import ClientDisconnect, Request
+
+from dragoman.addons.serving.config import LimitsConfig
+from dragoman.addons.serving.errors import ClientDisconnected, RequestError, TooLarge, TooSlow
+from dragoman.addons.serving.http.fields import FORM, JSON, MULTIPART, parse_fields
+from dragoman.text.detection.detector import Detector
+
+JSON_LINES = "application/x-ndjson"
+
+AUTO = "auto"
+"""The source language that requests language detection."""
+
+Fields = TypeVar("Fields", bound=BaseModel)
+Result = TypeVar("Result")
+
+
+class Error(BaseModel):
+    """An error. error: describes the problem and its solution."""
+
+    error: str
+
+
+ERRORS: dict[int | str, dict[str, Any]] = {
+    400: {"model": Error, "description": "the request is invalid"},
+    401: {"model": Error, "description": "a key is required"},
+    403: {"model": Error, "description": "the key is not valid, or the server does not offer this"},
+    408: {"model": Error, "description": "the body did not arrive in time"},
+    413: {"model": Error, "description": "the body is too large"},
+    421: {"model": Error, "description": "the host is not a name of the server"},
+    429: {"model": Error, "description": "too many requests, or too much text, per minute: see Retry-After"},
+    500: {"model": Error, "description": "an internal error"},
+    503: {"model": Error, "description": "the server is overloaded, or the request timed out: see Retry-After"},
+}
+"""The responses of every route, for the OpenAPI document."""
+
+
+class DetectedLanguage(BaseModel):
+    """A detected language. confidence: from 0 to 100; 0 if the language is unknown."""
+
+    confidence: float
+    language: str
+
+
+def describe_route(fields: type[BaseModel], form: bool = True, streams: bool = False) -> dict[str, Any]:
+    """Return the decorator arguments that describe a route whose handler reads the request body.
+
+    form: whether the route accepts forms in addition to JSON; streams: whether it can return JSON lines.
+    """
+    content = {
+        media_type: {"schema": fields.model_json_schema()}
+        for media_type in ((JSON, FORM, MULTIPART) if form else (JSON,))
+    }
+    lines: dict[int | str, dict[str, Any]] = (
+        {200: {"content": {JSON_LINES: {"schema": {"type": "string"}}}}} if streams else {}
+    )
+    return {"openapi_extra": {"requestBody": {"required": True, "content": content}}, "responses": ERRORS | lines}
+
+
+_MEGABYTE = 1_000_000
+"""A longer body has proportionally more time to arrive."""
+
+
+async def read_body(
+    request: Request,
+    limits: LimitsConfig,
+    max_bytes: int,
+    account: Callable[[int], None] = lambda count: None,
+    too_large: TooLarge | None = None,
+) -> bytes:
+    """Read a body of at most `max_bytes` bytes. account: called with the number of bytes of each part received.
+
+    Raises `too_large` as soon as the body exceeds the limit, TooSlow if it takes too long, and RequestError if it is
+    incomplete.
+    """
+    too_large = too_large or TooLarge(f"a request has at most {max_bytes:,} bytes (limits.body_bytes)")
+    announced = request.headers.get("content-length", "")
+    size = int(announced) if announced.isdigit() else 0
+    if size > max_bytes:
+        raise too_large
+    body = bytearray()
+    seconds = limits.body_seconds * max(1.0, size / _MEGABYTE)
+    try:
+        async with asyncio.timeout(seconds):
+            async for chunk in request.stream():
+                account(len(chunk))
+                body += chunk
+                if len(body) > max_bytes:
+                    raise too_large
+    except TimeoutError:
+        raise TooSlow(f"the request was not complete after {seconds:g} seconds") from None
+    except ClientDisconnect:
+        raise RequestError("the request was not complete") from None
+    return bytes(body)
+
+
+async def read_fields(request: Request, limits: LimitsConfig, fields: type[Fields]) -> Fields:
+    """Read the fields of the address and of the body. Raises the errors of `read_body` and `parse_fields`."""
+    return await parse_fields(request, await read_body(request, limits, limits.body_bytes), fields)
+
+
+def check_forms(field: str, forms: str | Sequence[str], limits: LimitsConfig) -> None:
+    """Raise RequestError for forms of a phrase or a term that are too many, too long, blank or of several lines."""
+    forms = [forms] if isinstance(forms, str) else forms
+    if len(forms) > limits.forms:
+        raise RequestError(f"Invalid request: {field}: a phrase may have at most {limits.forms} forms")
+    if any(len(form) > limits.form_characters for form in forms):
+        raise RequestError(f"Invalid request: {field}: a phrase may have at most {limits.form_characters} characters")
+    if not all(form.strip() and "\n" not in form.strip() for form in forms):
+        raise RequestError(f"Invalid request: {field}: a phrase must be a single line and must not be blank")
+
+
+def check_texts(texts: Sequence[str], limits: LimitsConfig, field: str = "q", count: int | None = None) -> None:
+    """Raise RequestError for too many texts or too many characters.
+
+    field: the name of the field that contains them. count: the number of texts if some consist of several strings.
+    """
+    count = len(texts) if count is None else count
+    if count > limits.texts:
+        raise RequestError(f"Invalid request: {field}: {count} texts, but a list has at most {limits.texts}")
+    if (size := sum(map(len, texts))) > limits.characters:
+        raise RequestError(
+            f"Invalid request: {field}: {size:,} characters, but a request has at most {limits.characters:,}"
+        )
+
+
+def detect_language(detector: Detector, text: str, sources: Sequence[str]) -> DetectedLanguage:
+    """Return the most probable language of a text; if it is unknown, the first of `sources` with confidence 0."""
+    detections = detector.detect(text)
+    if not detections:
+        return DetectedLanguage(confidence=0, language=sources[0])
+    language, confidence = detections[0]
+    return DetectedLanguage(confidence=confidence, language=language)
+
+
+async def run_while_connected(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
+    """Return the result of a coroutine, which is cancelled as soon as the client disconnects.
+
+    The request body must already have been read. Raises ClientDisconnected.
+    """
+    task, watcher = asyncio.ensure_future(work), asyncio.ensure_future(_wait_for_disconnect(request))
+    try:
+        await asyncio.wait((task, watcher), return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        raise ClientDisconnected("the client has disconnected")
+    finally:
+        task.cancel()
+        watcher.cancel()
+
+
+async def _wait_for_disconnect(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

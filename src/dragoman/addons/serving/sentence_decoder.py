@@ -1,0 +1,190 @@
+"""`SentenceDecoder`: decodes the sentences of a job through a model's queue, and again those with faults."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
+from typing import Any, Protocol, TypeVar
+
+from dragoman.addons.documents.pipeline import DocumentPipeline
+from dragoman.addons.documents.sentences import Sentence
+from dragoman.addons.serving.batcher import Batcher
+from dragoman.addons.serving.decoding import decode
+from dragoman.addons.serving.errors import QueueFull, RequestError
+from dragoman.addons.serving.queue import Hypotheses
+from dragoman.addons.serving.translation_job import TranslationJob
+from dragoman.base.cancellation import until_cancelled
+from dragoman.base.errors import ConfigError, DataError
+from dragoman.data.corpora.inputs import one_line
+from dragoman.inference.translation.guard.retry import choose_without_retry
+from dragoman.inference.translation.request import TextRequest
+from dragoman.inference.translation.result import Translation
+from dragoman.text.writing_systems import count_words
+
+Result = TypeVar("Result")
+
+OnResult = Callable[[int, Hypotheses], None]
+"""Called in any thread with the index of a sentence and its final hypotheses."""
+
+
+class Prepare(Protocol):
+    """Calls a function, in a separate thread if the job is long, and returns its result."""
+
+    def __call__(self, function: Callable[[], Result]) -> Coroutine[Any, Any, Result]: ...
+
+
+class SentenceDecoder:
+    """Decodes the sentences of a job.
+
+    A sentence is first decoded with as few requirements as possible, because plain lines share a batch. It is decoded
+    again if its hypotheses lack expected spans, or if its guard finds faults in all of them. If these searches take too
+    long, the parts between the expected spans are translated as plain lines and joined.
+    """
+
+    def __init__(
+        self,
+        batcher: Batcher,
+        pipeline: DocumentPipeline,
+        sentences: Sequence[Sentence],
+        costs: Sequence[int],
+        job: TranslationJob,
+        prepare: Prepare,
+        repair_seconds: float,
+    ) -> None:
+        """costs: the number of tokens of each sentence. repair_seconds: the timeout for decoding sentences again."""
+        self._batcher, self._pipeline, self._sentences, self._costs = batcher, pipeline, sentences, costs
+        self._job, self._prepare, self._repair_seconds = job, prepare, repair_seconds
+        self._guarded: dict[int, TextRequest] = {}
+        """The lines whose guard inspects the result of a search without it, by index."""
+
+    async def decode(self, on_result: OnResult) -> list[Hypotheses]:
+        """Return the hypotheses of each sentence. May be called once. Raises RequestError and Overloaded."""
+        try:
+            return await self._decode(on_result)
+        finally:  # tickets refer to the decoder until the next garbage collection, which takes place rarely
+            self._sentences, self._costs = (), ()
+            self._guarded.clear()
+
+    async def _decode(self, on_result: OnResult) -> list[Hypotheses]:
+        def on_first_result(index: int, hypotheses: Hypotheses) -> None:
+            if found := self._accept(index, hypotheses):
+                on_result(index, found)
+
+        results = await self._decode_first(on_first_result)
+
+        def find_repairs() -> dict[int, TextRequest]:
+            faulty = dict[int, TextRequest]()
+            for index, hypotheses in enumerate(until_cancelled(list(results))):
+                accepted = self._accept(index, hypotheses)
+                if not accepted and index in self._guarded:
+                    faulty[index] = self._guarded[index]
+                results[index] = accepted or hypotheses
+            return faulty | self._pipeline.repairs(self._sentences, [hypothesis_text(each[0]) for each in results])
+
+        repairs = await self._prepare(find_repairs)
+        indices, repaired = list(repairs), dict[int, Hypotheses]()
+
+        def on_repaired(line: int, hypotheses: Hypotheses) -> None:
+            repaired[indices[line]] = hypotheses
+            on_result(indices[line], hypotheses)
+
+        try:
+            async with asyncio.timeout(self._repair_seconds):
+                await self._submit(list(repairs.values()), [self._costs[index] for index in indices], on_repaired)
+            missing = {}
+        except (ConfigError, DataError):  # the engine does not support constraints
+            missing = {index: results[index] for index in indices if index not in repaired}
+        except (TimeoutError, QueueFull):
+            late = {index: line for index, line in repairs.items() if index not in repaired}
+            missing = await self._assemble(late, results)
+        for index, hypotheses in missing.items():
+            on_result(index, hypotheses)
+        for index, hypotheses in (repaired | missing).items():
+            results[index] = hypotheses
+        return results
+
+    async def _assemble(self, lines: dict[int, TextRequest], results: Sequence[Hypotheses]) -> dict[int, Hypotheses]:
+        """Return a translation of each line whose parts between the expected spans are translated as plain lines.
+
+        results: the hypotheses of all sentences. They are returned for lines that contain all expected spans.
+        """
+
+        def divide() -> dict[int, list[tuple[str, bool]]]:
+            return {
+                index: self._pipeline.divide(self._sentences[index])
+                for index in until_cancelled(lines)
+                if not self._pipeline.accepts(self._sentences[index], hypothesis_text(results[index][0]))
+            }
+
+        divided = await self._prepare(divide)
+        plain, places = list[TextRequest](), list[tuple[int, int]]()
+        for index, parts in divided.items():
+            request = replace(lines[index][1], control=None, guard=None)
+            for number, (text, is_kept) in enumerate(parts):
+                if not is_kept and any(map(str.isalnum, text)):
+                    plain.append((text.strip(), request))
+                    places.append((index, number))
+        costs = [count_words(text) + 1 for text, _ in plain]
+        found = await self._submit(plain, costs, lambda line, hypotheses: None)
+        for (index, number), (text, _), hypotheses in zip(places, plain, found, strict=True):
+            whole, _ = divided[index][number]
+            divided[index][number] = whole.replace(text, hypothesis_text(hypotheses[0]), 1), False
+        assembled = {index: "".join(text for text, _ in parts) for index, parts in divided.items()}
+        return {
+            index: [replace(results[index][0], text=assembled[index], patched=True)]
+            if index in assembled
+            else results[index]
+            for index in lines
+        }
+
+    def _accept(self, index: int, hypotheses: Hypotheses) -> Hypotheses:
+        """Return the hypotheses without faults; an empty list if the sentence must be decoded again."""
+        text, (_, request) = self._sentences[index], self._guarded.get(index, ("", None))
+        if request is not None and request.guard is not None:
+            hypotheses = choose_without_retry(request.guard, text.text, hypotheses) or []
+        return [each for each in hypotheses if self._pipeline.accepts(text, hypothesis_text(each))]
+
+    async def _decode_first(self, on_result: OnResult) -> list[Hypotheses]:
+        """Decode each sentence as the first of the pipeline's attempts that the model supports."""
+        reservation = None if self._job.reserve is None else self._job.reserve(sum(self._costs))
+        attempts, rejection = self._pipeline.attempts(self._sentences), ""
+
+        def next_lines() -> list[TextRequest] | None:
+            lines = next(attempts, None)
+            return None if lines is None else [self._reduce(*each) for each in enumerate(until_cancelled(lines))]
+
+        while True:
+            lines = await self._prepare(next_lines)
+            if lines is None:
+                raise RequestError(rejection)
+            try:
+                return await self._submit(lines, self._costs, on_result)
+            except QueueFull:
+                if reservation is not None:
+                    reservation.cancel()
+                raise
+            except DataError as error:
+                raise RequestError(str(error)) from None
+            except ConfigError as error:
+                rejection = str(error)
+
+    async def _submit(
+        self, lines: Sequence[TextRequest], costs: Sequence[int], on_result: OnResult
+    ) -> list[Hypotheses]:
+        job = self._job
+        return await decode(self._batcher, lines, costs, on_result, job.client or None, in_parts=job.is_document)
+
+    def _reduce(self, index: int, line: TextRequest) -> TextRequest:
+        """Return a line without requirements that do not apply to its text, and without its guard if it has none."""
+        text, request = line
+        if request.control is not None and not request.control.requirements(text):
+            request = replace(request, control=None)
+        self._guarded.pop(index, None)
+        if request.control is None and request.guard is not None:
+            self._guarded[index] = text, request
+            request = replace(request, guard=None)
+        return text, request
+
+
+def hypothesis_text(translation: Translation) -> str:
+    """Return the text of a translation, on one line."""
+    return one_line(translation.text)

@@ -1,0 +1,124 @@
+"""`ServedPredictor`: a loaded prediction model. `Predictors`: all prediction models of a server, by name."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dragoman.addons.serving.config import EngineConfig, ModelConfig
+from dragoman.addons.serving.errors import NotFound, RequestError
+from dragoman.addons.serving.served_models import folder_version
+from dragoman.base.errors import ConfigError, ModelError
+from dragoman.base.machine.device import use_threads
+from dragoman.checkpoint.folder import folder_kind
+from dragoman.engines import registry
+from dragoman.engines.encoder import ENGINES
+from dragoman.exchange.ctranslate2.folder import is_exported
+from dragoman.inference.prediction.predictor import Predictor
+
+_TRANSLATION_ENGINES = {each.name for each in registry.ENGINES} - {*ENGINES}
+"""Names of engines that only translate. If one is selected for the translation models of a server, prediction models
+use `auto`.
+"""
+
+
+class ServedPredictor:
+    """A prediction model that is loaded and can be reloaded without interrupting the service.
+
+    name: its name in requests and metrics. It runs in the server process. tasks: a predictor for each of its tasks by
+    name; the name is empty if it has only one.
+    """
+
+    def __init__(self, config: ModelConfig, engine: EngineConfig, name: str) -> None:
+        """Load the model.
+
+        Raises ModelError and ConfigError as `Predictor.load` does, ModelError for a model without a head, and
+        ConfigError for settings that apply only to translation models.
+        """
+        if config.source is not None or config.target is not None:
+            raise ConfigError(f"{config.path} predicts labels and has no languages: remove `source` and `target`")
+        self.name, self._config, self._engine = name, config, engine
+        self._version = folder_version(config.path)
+        use_threads(engine.threads)
+        self.tasks = _load(config, engine)
+
+    @property
+    def description(self) -> dict[str, str]:
+        """The properties that are reported as metrics."""
+        kinds = ",".join(each.head.kind for each in self.tasks.values())
+        labels = sum(len(each.labels) for each in self.tasks.values())
+        precision = next(iter(self.tasks.values())).engine.precision
+        return {"task": kinds, "labels": str(labels), "precision": precision}
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the properties for clients as JSON types."""
+        tasks = {name: {"task": each.head.kind, "labels": list(each.labels)} for name, each in self.tasks.items()}
+        only = tasks.get("")
+        return {"name": self.name, "kind": "prediction", **({"tasks": tasks} if only is None else only)}
+
+    def choose(self, task: str | None) -> Predictor:
+        """Return the predictor of a task; None: the only one. Raises RequestError for an unknown name."""
+        if task is None and len(self.tasks) == 1:
+            return next(iter(self.tasks.values()))
+        if task in self.tasks and task:
+            return self.tasks[task]
+        listed = ", ".join(filter(None, self.tasks))
+        if not listed:
+            raise RequestError(f"Invalid request: task: the model {self.name} has only one task: leave out the field")
+        problem = "has several tasks" if task is None else "has no task of this name"
+        raise RequestError(f"Invalid request: task: the model {self.name} {problem}: name one of {listed}")
+
+    def reload(self) -> bool:
+        """Reload the model if its folder has changed, and return whether it has.
+
+        Raises ModelError and ConfigError if loading fails. The old model is then served until the folder changes again.
+        """
+        version = folder_version(self._config.path)
+        if version == self._version:
+            return False
+        self._version = version
+        self.tasks = _load(self._config, self._engine)
+        return True
+
+
+def _load(config: ModelConfig, engine: EngineConfig) -> dict[str, Predictor]:
+    name = "auto" if engine.name in _TRANSLATION_ENGINES else engine.name
+    precision = "float32" if engine.precision in ("auto", None) else engine.precision
+    try:
+        tasks = Predictor.load_tasks(config.path, engine.device, engine=name, precision=precision)
+    except ConfigError as error:
+        raise ConfigError(f"{config.path}: {error}") from None
+    if not all(predictor.has_head for predictor in tasks.values()):
+        raise ModelError(f"{config.path} has no head, so it predicts no labels: train one with train.start")
+    return tasks
+
+
+class Predictors(Mapping[str, ServedPredictor]):
+    """The prediction models of a server by name."""
+
+    def __init__(self, models: Sequence[ServedPredictor] = ()) -> None:
+        self._models = {model.name: model for model in models}
+
+    def __getitem__(self, name: str) -> ServedPredictor:
+        return self._models[name]
+
+    def __iter__(self) -> Any:
+        return iter(self._models)
+
+    def __len__(self) -> int:
+        return len(self._models)
+
+    def choose(self, name: str | None) -> ServedPredictor:
+        """Return the model with a name, or the only model if it is None. Raises RequestError if there is none."""
+        listed = ", ".join(self._models)
+        if not self._models:
+            raise NotFound("this server has no prediction model")
+        if name is None and len(self._models) > 1:
+            raise RequestError(f"Invalid request: model: this server has several models: name one of {listed}")
+        if name is not None and name not in self._models:
+            raise NotFound(f"there is no prediction model of this name: this server has {listed}")
+        return next(iter(self._models.values())) if name is None else self._models[name]
+
+
+def is_prediction_model(folder: Path) -> bool:
+    """Return whether a model folder predicts labels. Raises ModelError if the path is not a model folder."""
+    return not is_exported(folder) and "predict" in folder_kind(folder).verbs

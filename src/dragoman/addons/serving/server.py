@@ -1,0 +1,244 @@
+"""`serve`: runs a translation server."""
+
+import asyncio
+import gc
+import signal
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from math import ceil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dragoman.addons.serving.access.access import Access
+from dragoman.addons.serving.address import browser_url, listen
+from dragoman.addons.serving.background import Background
+from dragoman.addons.serving.batcher import BatchStatistics
+from dragoman.addons.serving.config import ServeConfig
+from dragoman.addons.serving.control_defaults import ControlDefaults
+from dragoman.addons.serving.served_models import Directions, ServedModel
+from dragoman.addons.serving.served_predictors import Predictors, ServedPredictor, is_prediction_model
+from dragoman.addons.serving.service import Service
+from dragoman.base.errors import ConfigError, DragomanError
+from dragoman.base.log import info, warn
+from dragoman.base.machine.memory import limit_arenas, release_free_memory, resident_memory
+from dragoman.base.packages import import_optional
+from dragoman.base.settings.load import Overrides, load_settings
+from dragoman.checkpoint.names import short_names
+from dragoman.inference.translation.alignment import Aligner
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+_SWITCH_SECONDS = 0.0005
+"""Time in seconds after which a thread that runs Python code yields to another, such as the event loop, which would
+otherwise wait for 5 ms (the default) before each of the several steps of a request."""
+
+_COLLECTION_THRESHOLDS = 50_000, 20, 20
+"""Thresholds of the garbage collector (`gc.set_threshold`). Requests with many small objects, such as the tags of a
+page, reach Python's own thresholds many times a second, and all threads wait during each collection."""
+
+_ARENAS = 2
+"""Number of malloc's arenas. The memory that a large file has needed in one thread is then used by others."""
+
+_RELEASE_SECONDS, _RELEASE_BYTES = 5.0, 16_000_000
+"""Interval at which freed memory is returned to the system, and the growth of the process for which this is done."""
+
+_ABORT_SECONDS = 2
+"""Time in seconds for sending the answers of aborted requests, and for the current step of a search."""
+
+if TYPE_CHECKING:
+    from dragoman.addons.serving.http.metrics import Metrics
+
+
+def serve(
+    config: str | Path | Mapping[str, Any] | ServeConfig | None = None,
+    settings: Overrides = (),
+    *,
+    aligner: Aligner | None = None,
+) -> None:
+    """Run a server until the process receives SIGTERM or Ctrl-C. Accepted requests are still answered.
+
+    config: the path of `serve.yaml`, its content, or None. settings: overrides with dotted keys. aligner: aligns the
+    words of all translations (default: the decoder attention of each model).
+
+    Raises ConfigError for inconsistent settings, if there are no models, and if the server cannot listen on the
+    address. Raises ModelError for a folder that is not a model.
+
+    >>> from dragoman import DragomanError, serve
+    >>> serve({"models": [{"path": "runs/ende"}], "port": 5000})  # doctest: +SKIP
+    >>> try:
+    ...     serve({"models": []})
+    ... except DragomanError as error:
+    ...     print(error)
+    there is no model to serve: pass a model folder, or set `models` in serve.yaml
+    """
+    parsed = load_settings(config, settings, ServeConfig)
+    if not parsed.models:
+        raise ConfigError("there is no model to serve: pass a model folder, or set `models` in serve.yaml")
+    import_optional("fastapi", "serve")
+    import_optional("uvicorn", "serve")
+    limit_arenas(_ARENAS)
+    former = sys.getswitchinterval(), gc.get_threshold()
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    gc.set_threshold(*_COLLECTION_THRESHOLDS)
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(_serve(parsed, aligner))
+    finally:
+        sys.setswitchinterval(former[0])
+        gc.set_threshold(*former[1])
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Return uvloop's event loop, which is faster, or None if uvloop is not installed, as on Windows."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+async def _serve(config: ServeConfig, aligner: Aligner | None) -> None:
+    """Run the server. While models are being loaded, every request is answered with status 503."""
+    import uvicorn
+
+    from dragoman.addons.serving.http.app import application
+    from dragoman.addons.serving.http.connection import Connection
+    from dragoman.addons.serving.http.metrics import Metrics
+
+    metrics, access, background = Metrics(), Access(config.access), Background()
+    service = Service(config.limits, ControlDefaults(config), config.queue, metrics.record_predictions, background)
+
+    class Server(uvicorn.Server):
+        """A server without signal handlers. Those of uvicorn end the process before queued requests are answered."""
+
+        @contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            yield
+
+    with closing(access), listen(config.host, config.port, config.limits.connections) as listening:
+        server = Server(
+            uvicorn.Config(
+                application(service, access, config, metrics),
+                http=Connection,
+                ws="none",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,  # `Access` evaluates these headers, according to `access.trusted_proxies`
+                limit_concurrency=config.limits.connections,
+                timeout_graceful_shutdown=ceil(config.limits.shutdown_seconds) + _ABORT_SECONDS,
+            )
+        )
+
+        # the server closes its socket if it is shut down while models are being loaded
+        url = browser_url(config.host, listening.getsockname()[1])
+        loop = asyncio.get_running_loop()
+
+        def shut_down() -> None:
+            service.is_shutting_down = server.should_exit = True
+            loop.call_later(config.limits.shutdown_seconds, service.abort)
+            for number in _SIGNALS:  # a second signal ends the process at once, even if this thread is busy
+                loop.remove_signal_handler(number)
+                signal.signal(number, signal.SIG_DFL)
+
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, shut_down)
+        serving = asyncio.create_task(server.serve([listening]))
+        models: list[ServedModel] = []
+        predictors: list[ServedPredictor] = []
+        try:
+            await _load(models, predictors, config, metrics, aligner, background)
+            directions = Directions(models, config.pivots)
+            _exclude_from_collection()
+            service.open(directions, Predictors(predictors))
+            for predictor in predictors:
+                info(f"predicting with {predictor.name} ({predictor.description['task']})")
+            for source in directions.sources:
+                info(f"translating from {source} into {', '.join(directions.targets(source))}")
+            info(f"listening at {url}")
+            tasks = (
+                asyncio.create_task(_reload_changed([*models, *predictors], metrics, config.reload_seconds)),
+                asyncio.create_task(_release_memory()),
+            )
+            await serving
+            for task in tasks:
+                task.cancel()
+        finally:
+            server.should_exit = True
+            await serving
+            service.close()
+            await asyncio.gather(*(asyncio.to_thread(model.close, _ABORT_SECONDS) for model in models))
+
+
+async def _load(
+    models: list[ServedModel],
+    predictors: list[ServedPredictor],
+    config: ServeConfig,
+    metrics: "Metrics",
+    aligner: Aligner | None,
+    background: Background,
+) -> None:
+    """Load each configured model and append it to a list, so that the caller can close the models after an error.
+
+    Raises ConfigError if two models have the same name.
+    """
+    folders = short_names([model_config.path for model_config in config.models])
+    names = [each.name or folder for each, folder in zip(config.models, folders, strict=True)]
+    if repeated := [name for name, count in Counter(names).items() if count > 1]:
+        raise ConfigError(f"two models are named {repeated[0]!r}: change `name` of one of them in serve.yaml")
+    for model_config, name in zip(config.models, names, strict=True):
+
+        def listener(batch: BatchStatistics, name: str = name) -> None:
+            metrics.record_batch(name, batch, config.queue.batch_tokens)
+
+        info(f"loading {model_config.path}")
+        if is_prediction_model(model_config.path):
+            predictor = await asyncio.to_thread(ServedPredictor, model_config, config.engine, name)
+            metrics.watch_predictor(name, predictor)
+            predictors.append(predictor)
+            continue
+        model = await asyncio.to_thread(
+            ServedModel, model_config, config.engine, config.queue, listener, aligner, background
+        )
+        metrics.watch(name, model)
+        models.append(model)
+
+
+def _exclude_from_collection() -> None:
+    """Exclude the models and all modules from garbage collection, which would visit their many objects each time."""
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
+
+
+def _collect_and_release() -> None:
+    """Free the objects of requests that refer to one another, and return free memory to the system."""
+    gc.collect()
+    release_free_memory()
+
+
+async def _release_memory() -> None:
+    """Return the memory that large files and expensive requests have needed, once they have ended."""
+    smallest = resident_memory()
+    while True:
+        await asyncio.sleep(_RELEASE_SECONDS)
+        if resident_memory() > smallest + _RELEASE_BYTES:
+            await asyncio.to_thread(_collect_and_release)
+            smallest = resident_memory()
+        smallest = min(smallest, resident_memory())
+
+
+async def _reload_changed(models: Sequence[ServedModel | ServedPredictor], metrics: "Metrics", seconds: float) -> None:
+    """Reload models whose folders have changed. If reloading fails, warn and continue to serve the old model."""
+    while seconds:
+        await asyncio.sleep(seconds)
+        for model in models:
+            try:
+                if await asyncio.to_thread(model.reload):
+                    _exclude_from_collection()
+                    metrics.describe(model)
+                    info(f"reloaded {model.name}")
+            except (DragomanError, OSError) as error:
+                warn(f"cannot reload {model.name}, still serving the previous model: {error}")

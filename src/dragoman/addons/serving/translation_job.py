@@ -1,0 +1,61 @@
+"""`TranslationJob`: the texts of a request; `TranslatedText`: the translation of one of them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dragoman.addons.documents.formats.format import Format
+from dragoman.addons.serving.access.quota import Reservation
+from dragoman.statistical.alignment.links.links import Alignment
+
+OnSentence = Callable[[int, int, str], None]
+"""Called in any thread with the index of a text, the index of a sentence in it, and the sentence's translation."""
+
+
+@dataclass(frozen=True)
+class TranslationJob:
+    """The texts of a request, and how to translate them.
+
+    texts: texts in one language and format, or the bytes of Word documents. alternatives: the number of additional
+    translations of each text. settings: as in `Translator.request`. align: whether to align the words of each sentence.
+    reserve: called with the number of source tokens before the texts are queued; raises RequestError if the number
+    exceeds the client's quota. The reservation is cancelled if the queue is full. client: the name of the client;
+    clients take turns. is_document: whether the texts are files, which have separate limits and threads.
+    """
+
+    texts: Sequence[Any]
+    source: str
+    target: str
+    format: Format[Any]
+    alternatives: int = 0
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    align: bool = False
+    reserve: Callable[[int], Reservation] | None = None
+    client: str = ""
+    is_document: bool = False
+
+
+@dataclass(frozen=True)
+class TranslatedSentence:
+    """A sentence with its translations.
+
+    hypotheses: (text, score, log-probability), best first. finished: whether the best hypothesis ended before the
+    length limit. alignment: the word links of the best hypothesis; None if they were not requested.
+    """
+
+    source: str
+    hypotheses: Sequence[tuple[str, float, float]]
+    finished: bool
+    alignment: Alignment | None = None
+
+
+@dataclass(frozen=True)
+class TranslatedText:
+    """A translated text.
+
+    text: the best translation; alternatives: other translations; sentences: the input of the last model, in order.
+    """
+
+    text: Any
+    alternatives: Sequence[Any]
+    sentences: Sequence[TranslatedSentence]

@@ -1,0 +1,70 @@
+"""`dragoman inspect alignment`: the word alignments of a model, beside other aligners and annotated links."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dragoman.cli.commands.inspection.options import AnalysedText, Json, ModelOptions, Out, Target, write_figures
+from dragoman.cli.groups import grouped
+from dragoman.cli.options import Model
+
+if TYPE_CHECKING:
+    from dragoman.inspection.alignments import AlignmentComparison
+
+DEMO = "demo"
+
+
+@grouped
+def alignment(
+    model: Model,
+    text: AnalysedText,
+    options: ModelOptions,
+    target: Target = None,
+    gold: Annotated[
+        str | None,
+        typer.Option(
+            "--gold",
+            metavar="LINKS",
+            help="Annotated links of words numbered from 0, such as '0-0 1?2' (? for a possible link), or demo for "
+            "those of a sentence pair of the demo.",
+        ),
+    ] = None,
+    aligner: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--aligner", metavar="FOLDER", help="Word aligner of `dragoman align --save` to compare; repeatable."
+        ),
+    ] = None,
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Show the words that a translation model links by attention and by gradients, beside word aligners."""
+    import json
+
+    from dragoman.base.errors import ConfigError
+    from dragoman.inference.translation.translator import Translator
+    from dragoman.inspection.alignments import compare_alignments, grammar_gold
+    from dragoman.statistical.alignment.word_aligner import WordAligner
+
+    loaded = options.load(model, out=out)
+    if not isinstance(loaded, Translator):
+        raise ConfigError(f"{model} does not translate, so it aligns no words: give a translation model")
+    if gold == DEMO and target is None:
+        raise ConfigError("--gold demo needs the reference of the sentence as --target")
+    links = grammar_gold(text, target) if gold == DEMO and target is not None else gold
+    others = {each.name: WordAligner.load(each) for each in aligner or ()}
+    found = compare_alignments(loaded, text, options.settings(target), links, others)
+    print(json.dumps(found.as_json(), ensure_ascii=False) if as_json else _table(found))
+    write_figures(out, {"alignment": found.figure()})
+
+
+def _table(found: "AlignmentComparison") -> str:
+    """Return the links of each aligner in the Pharaoh format, with its error rate, and the aligners that are absent."""
+    rates, shown = found.error_rates, found.as_json()["pharaoh"]
+    lines = [f"source  {' '.join(found.source)}", f"target  {' '.join(found.target)}"]
+    width = max(map(len, shown))
+    for name, links in shown.items():
+        rate = f"AER {rates[name]:5.1f}%  " if name in rates else ""
+        lines.append(f"{name:<{width}}  {rate}{links}")
+    return "\n".join([*lines, *found.absent])

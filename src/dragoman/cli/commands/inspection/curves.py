@@ -1,0 +1,22 @@
+"""`dragoman inspect curves`: the learning curves of training runs over each other."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dragoman.cli.commands.inspection.options import FigureFile
+
+
+def curves(
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN...", help="Folders of training runs, also unfinished ones.")
+    ],
+    out: FigureFile,
+) -> None:
+    """Draw the losses, the validation metrics, the learning rate and the speed of training runs over each other."""
+    from dragoman.base.files import check_new_files
+    from dragoman.training.progress.training_curves import run_curves
+
+    check_new_files({"--out": out})
+    run_curves(runs).write(out)

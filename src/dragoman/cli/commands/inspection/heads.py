@@ -1,0 +1,78 @@
+"""`dragoman inspect heads`: the importance of attention heads, and the output without some of them."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dragoman.cli.commands.inspection.options import AnalysedText, Json, LabelOptions, ModelOptions, Off, Target
+from dragoman.cli.groups import grouped
+from dragoman.cli.options import Model
+
+if TYPE_CHECKING:
+    from dragoman.inspection.ablation import Ablation
+    from dragoman.inspection.importance import HeadImportance
+
+
+@grouped
+def heads(
+    model: Model,
+    text: AnalysedText,
+    labels: LabelOptions,
+    options: ModelOptions,
+    off: Off = None,
+    target: Target = None,
+    nodes: Annotated[
+        Path | None,
+        typer.Option("--nodes", help="Nodes of a graph, of which TEXT is one (default: the graph of the training)."),
+    ] = None,
+    edges: Annotated[Path | None, typer.Option("--edges", help="Edges of the graph of --nodes.")] = None,
+    as_json: Json = False,
+) -> None:
+    """List the importance of each attention head, or switch heads off and show the effect.
+
+    TEXT is the id of a node for a model that classifies the nodes of a graph. The importance of a head is the gradient
+    of the loss for its factor, and the drop of the log-probability of the output without the head.
+    """
+    import json
+
+    from dragoman.base.errors import reject_options
+    from dragoman.inference.prediction.nodes import NodePredictor
+    from dragoman.inspection.ablation import ablate_heads
+    from dragoman.inspection.importance import head_importance
+
+    loaded = options.load_any(model, labels)
+    settings = options.settings(target, labels)
+    if isinstance(loaded, NodePredictor):
+        settings = replace(settings, graph=loaded.graph(nodes, edges))
+    else:
+        reject_options({"--nodes": nodes, "--edges": edges}, "with a model that classifies nodes")
+    if off:
+        ablation = ablate_heads(loaded, labels.text(text), off, settings)
+        print(json.dumps(ablation.as_json(), ensure_ascii=False) if as_json else _effect(ablation))
+        return
+    found = head_importance(loaded, [labels.text(text)], settings)
+    print(json.dumps([each.as_json() for each in found]) if as_json else _table(found))
+
+
+def _table(found: "list[HeadImportance]") -> str:
+    """Return a table of the heads, the most important first."""
+    lines = [f"{'head':<32}{'gradient':>10}{'drop':>10}{'entropy':>10}"]
+    for each in sorted(found, key=lambda each: -each.gradient):
+        lines.append(f"{each.head!s:<32}{each.gradient:>10.4f}{each.drop:>+10.4f}{each.entropy:>10.4f}")
+    return "\n".join(lines)
+
+
+def _effect(ablation: "Ablation") -> str:
+    """Return the change of each term, and of the output."""
+    lines = [f"off     {' '.join(map(str, ablation.heads))}"]
+    if ablation.predicted_before is not None:
+        lines += [f"before  {ablation.predicted_before}", f"after   {ablation.predicted_after}"]
+    width = max(map(len, ablation.terms))
+    for term, before, after in zip(ablation.terms, ablation.before, ablation.after, strict=True):
+        lines.append(f"{term:<{width}}  {before:>9.4f}  {after:>9.4f}  {after - before:>+9.4f}")
+    lines.append(
+        f"{ablation.output}: {ablation.before.sum():.4f} → {ablation.after.sum():.4f} ({ablation.change:+.4f})"
+    )
+    return "\n".join(lines)

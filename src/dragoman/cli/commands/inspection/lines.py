@@ -1,0 +1,51 @@
+"""`dragoman inspect lines`: the attention weights of heads as lines between tokens."""
+
+from typing import Annotated
+
+import typer
+
+from dragoman.cli.commands.inspection.options import AnalysedText, FigureFile, ModelOptions, Target
+from dragoman.cli.groups import grouped
+from dragoman.cli.options import Model, split_tags
+
+
+@grouped
+def lines(
+    model: Model,
+    text: AnalysedText,
+    options: ModelOptions,
+    out: FigureFile,
+    kind: Annotated[
+        str,
+        typer.Option(
+            "--kind",
+            help="encoder.self_attention, decoder.self_attention or decoder.cross_attention (default: the last that "
+            "the model has).",
+        ),
+    ] = "",
+    layer: Annotated[int | None, typer.Option("--layer", min=1, help="Layer (default: the last one).")] = None,
+    head: Annotated[
+        list[int] | None, typer.Option("--head", min=1, help="Head to draw; repeatable (default: all heads).")
+    ] = None,
+    token: Annotated[
+        int | None,
+        typer.Option(
+            "--token", min=1, help="Number of the token whose lines are drawn, such as a verb (default: all tokens)."
+        ),
+    ] = None,
+    target: Target = None,
+) -> None:
+    """Draw the attention weights of heads as lines, such as those from a verb to who acted, and on whom."""
+    from dragoman.base.errors import reject_options
+    from dragoman.base.files import check_new_files
+    from dragoman.inference.translation.translator import Translator
+
+    check_new_files({"--out": out})
+    loaded = options.load(model)
+    if isinstance(loaded, Translator):
+        inspection = loaded.inspect(text, target, to=options.to, tags=split_tags(options.tags))
+    else:
+        given = {"--target": target, "--to": options.to, "--tags": options.tags}
+        reject_options(given, "with a translation model")
+        inspection = loaded.inspect(text)
+    inspection.lines(kind, layer, head, token).write(out)

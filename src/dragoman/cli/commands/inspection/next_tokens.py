@@ -1,0 +1,68 @@
+"""`dragoman inspect next`: the probabilities of the tokens after a prefix, and the best output that begins with it."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dragoman.cli.commands.inspection.options import AnalysedText, Json, ModelOptions, Off, Out, write_figures
+from dragoman.cli.groups import grouped
+from dragoman.cli.options import Model
+
+if TYPE_CHECKING:
+    from dragoman.inspection.next_tokens import NextTokens
+
+
+@grouped
+def next_tokens(
+    model: Model,
+    text: AnalysedText,
+    options: ModelOptions,
+    prefix: Annotated[
+        str,
+        typer.Option(
+            "--prefix",
+            help="Beginning of the translation, text that follows TEXT, or the first symbols of a tree, such as "
+            "'(S (NP' (default: none).",
+        ),
+    ] = "",
+    count: Annotated[int, typer.Option("--count", min=1, help="Number of tokens to list.")] = 10,
+    off: Off = None,
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """List the most probable tokens after a prefix, and the best output that begins with it.
+
+    To force a word, append it to the prefix: the rest is searched again.
+    """
+    import json
+
+    from dragoman.inference.prediction.predictor import Predictor
+    from dragoman.inspection.heads import heads_off
+    from dragoman.inspection.next_tokens import continue_prefix, continue_tree, next_tokens
+    from dragoman.inspection.subject import visible_model
+
+    loaded, settings = options.load(model, out=out), options.settings()
+    with heads_off(visible_model(loaded), off or ()):
+        found = next_tokens(loaded, text, prefix, settings, count)
+        if isinstance(loaded, Predictor):
+            tree = continue_tree(loaded, text, prefix)
+            best, log_probability, score = str(tree.tree.rooted()), tree.score, tree.score
+        else:
+            output = continue_prefix(loaded, text, prefix, settings)
+            best, log_probability, score = output.text, output.log_probability, output.score
+    if as_json:
+        result = {"text": best, "log_probability": log_probability, "score": score}
+        print(json.dumps({**found.as_json(), "output": result}, ensure_ascii=False))
+    else:
+        print(_table(found))
+        print(f"{best}  (log-probability {log_probability:.4f})")
+    write_figures(out, {"next": found.figure()})
+
+
+def _table(found: "NextTokens") -> str:
+    """Return the tokens with their probabilities and bars."""
+    width = max(map(len, (*found.tokens, "others")))
+    listed = [*zip(found.tokens, found.probabilities.tolist(), strict=True), ("others", found.rest)]
+    return "\n".join(
+        f"{token:<{width}}  {probability:.4f}  {'█' * round(40 * probability)}" for token, probability in listed
+    )

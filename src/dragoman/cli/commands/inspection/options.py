@@ -1,0 +1,144 @@
+"""Options of the commands that analyse the output of a model for a text."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dragoman.cli.options import Device, Quiet, Tags, TaskName, Threads, To, split_tags
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from dragoman.figures.figure import Figure
+    from dragoman.inference.prediction.predictor import Text
+    from dragoman.inspection.subject import Analysed, Loaded, SubjectSettings
+
+AnalysedText = Annotated[
+    str,
+    typer.Argument(
+        help="Source sentence, or the text to analyse, for a language model or a model that predicts labels."
+    ),
+]
+Target = Annotated[
+    str | None, typer.Option("--target", help="Translation to analyse (default: the model's translation).")
+]
+FigureFile = Annotated[
+    Path,
+    typer.Option("--out", "-o", help="New file, whose suffix selects its format: .svg, .png, .json or .csv."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print a JSON object instead of text.")]
+Off = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--off",
+        metavar="KIND:LAYER:HEAD",
+        help="Head to switch off, such as decoder.cross_attention:4:3; repeatable.",
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", help="Folder to write the figures to, as SVG, PNG, JSON and CSV; it must not exist."),
+]
+
+
+@dataclass(frozen=True)
+class LabelOptions:
+    """Options for a model that predicts labels."""
+
+    pair: Annotated[str | None, typer.Option("--pair", help="Second text of a pair, or the context of a question.")] = (
+        None
+    )
+    word: Annotated[
+        int | None, typer.Option("--word", min=1, help="Number of the word whose tag is analysed (default: a span's).")
+    ] = None
+    mask: Annotated[
+        int | None, typer.Option("--mask", min=1, help="Number of the <mask> to analyse (default: the first).")
+    ] = None
+    task: TaskName = None
+
+    def text(self, text: str) -> "Text":
+        """Return the text, or the pair of texts."""
+        return text if self.pair is None else (text, self.pair)
+
+    def check_pair(self, loaded: "Analysed") -> None:
+        """Raise ConfigError for a pair with a model that reads no pairs."""
+        from dragoman.base.errors import reject_options
+        from dragoman.inference.prediction.predictor import Predictor
+
+        if not isinstance(loaded, Predictor):
+            reject_options({"--pair": self.pair}, "with a model that predicts labels")
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """Options for loading a model and for the language of its translations."""
+
+    to: To = None
+    tags: Tags = None
+    device: Device = None
+    threads: Threads = None
+    quiet: Quiet = False
+
+    def load(self, folder: Path, labels: LabelOptions | None = None, out: Path | None = None) -> "Loaded":
+        """Load a model with the engine whose computation is visible. out: the folder of the figures.
+
+        Raises ConfigError if `out` exists and is not empty, and the errors of `load_model`.
+        """
+        from dragoman.base.files import check_new_folder
+        from dragoman.base.machine.device import use_threads
+        from dragoman.inspection.loading import load_model
+
+        if out is not None:
+            check_new_folder(out)
+        use_threads(self.threads)
+        loaded = load_model(folder, self.device, task=None if labels is None else labels.task)
+        if labels is not None:
+            labels.check_pair(loaded)
+        return loaded
+
+    def load_any(self, folder: Path, labels: LabelOptions) -> "Analysed":
+        """Load a model as `load` does, or one that classifies the nodes of a graph."""
+        from dragoman.base.machine.device import use_threads
+        from dragoman.inspection.loading import load_analysed
+
+        use_threads(self.threads)
+        loaded = load_analysed(folder, self.device, task=labels.task)
+        labels.check_pair(loaded)
+        return loaded
+
+    def settings(self, target: str | None = None, labels: LabelOptions | None = None) -> "SubjectSettings":
+        """Return the settings of an analysis."""
+        from dragoman.inspection.subject import SubjectSettings
+
+        word, mask = (None, None) if labels is None else (labels.word, labels.mask)
+        return SubjectSettings(target, self.to, tuple(split_tags(self.tags)), word, mask)
+
+
+def largest(
+    rows: "Sequence[str]", columns: "Sequence[str]", values: "NDArray[np.float64]", form: str, count: int = 5
+) -> str:
+    """Return one line per row of values (T, S), with the columns of the largest magnitudes. form: of the numbers."""
+    width = max(map(len, rows))
+    lines = []
+    for row, numbers in zip(rows, values.tolist(), strict=True):
+        best = sorted(range(len(columns)), key=lambda column: -abs(numbers[column]))[:count]
+        lines.append(f"{row:<{width}}  " + "  ".join(f"{columns[each]} {numbers[each]:{form}}" for each in best))
+    return "\n".join(lines)
+
+
+def write_figures(out: Path | None, figures: "Mapping[str, Figure]") -> None:
+    """Write figures by name into a new folder, if there is one."""
+    from dragoman.base.files import atomic_folder
+    from dragoman.base.log import info
+
+    if out is None:
+        return
+    with atomic_folder(out) as staged:
+        for name, figure in figures.items():
+            figure.save(staged, name)
+    info(f"wrote {', '.join(figures)} to {out}, as SVG, PNG, JSON and CSV")

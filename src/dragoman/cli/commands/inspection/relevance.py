@@ -1,0 +1,42 @@
+"""`dragoman inspect relevance`: gradient × input of each predicted token."""
+
+from typing import TYPE_CHECKING
+
+from dragoman.cli.commands.inspection.options import (
+    AnalysedText,
+    Json,
+    ModelOptions,
+    Out,
+    Target,
+    largest,
+    write_figures,
+)
+from dragoman.cli.groups import grouped
+from dragoman.cli.options import Model
+
+if TYPE_CHECKING:
+    from dragoman.inspection.relevance import TokenRelevance
+
+
+@grouped
+def relevance(
+    model: Model,
+    text: AnalysedText,
+    options: ModelOptions,
+    target: Target = None,
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Show how much each token that the model reads contributes to each predicted token, by gradient × input."""
+    import json
+
+    from dragoman.inspection.relevance import token_relevance
+
+    found = token_relevance(options.load(model, out=out), text, options.settings(target))
+    print(json.dumps(found.as_json(), ensure_ascii=False) if as_json else _table(found))
+    write_figures(out, {"relevance": found.figure()})
+
+
+def _table(found: "TokenRelevance") -> str:
+    """Return a row per predicted token, with the most relevant tokens."""
+    return largest(found.terms, (*found.source, *found.read), found.of_all, "+.3f")

@@ -1,0 +1,58 @@
+"""`dragoman inspect tree`: the hypotheses that a beam search considers, as a picture."""
+
+from typing import Annotated
+
+import typer
+
+from dragoman.cli.commands.inspection.options import AnalysedText, FigureFile, ModelOptions
+from dragoman.cli.groups import grouped
+from dragoman.cli.options import Beam, LengthPenalty, Model, split_tags
+
+
+@grouped
+def tree(
+    model: Model,
+    text: AnalysedText,
+    options: ModelOptions,
+    out: FigureFile,
+    beam: Beam = None,
+    nbest: Annotated[int, typer.Option("--nbest", min=1, help="Number of translations below the tree.")] = 1,
+    length_penalty: LengthPenalty = None,
+    exact: Annotated[
+        int,
+        typer.Option(
+            "--exact",
+            min=0,
+            metavar="N",
+            help="Compare with exact search, which may expand N beginnings of translations (0: no exact search).",
+        ),
+    ] = 0,
+) -> None:
+    """Draw the hypotheses of a beam search by step and rank, with the best translation and the greedy path.
+
+    With --exact, also draw the path of the best translation, and report whether the search or the model errs.
+    """
+    from dragoman.base.errors import ConfigError
+    from dragoman.base.files import check_new_files
+    from dragoman.base.log import info
+    from dragoman.inference.translation.translator import Translator
+    from dragoman.inspection.searches import compare_searches
+
+    check_new_files({"--out": out})
+    loaded = options.load(model)
+    if not isinstance(loaded, Translator):
+        raise ConfigError(f"{model} does not translate: only translation models have a search tree")
+    request = loaded.request(
+        beam=beam,
+        nbest=nbest,
+        length_penalty=length_penalty,
+        to=options.to,
+        tags=split_tags(options.tags),
+    )
+    comparison = compare_searches(loaded, text, request, exact)
+    comparison.tree.write(out)
+    if comparison.tree.exact is not None:
+        info(
+            f"{comparison.verdict}: score {comparison.tree.outcomes[0].score:.4f} by the beam, "
+            f"{comparison.tree.exact.score:.4f} by exact search, at most {comparison.bound:.4f} by any other"
+        )

@@ -1,0 +1,34 @@
+"""`dragoman shortlist`: train a shortlist for a translation model."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dragoman.cli.options import Quiet, Threads
+
+
+def shortlist(
+    model: Annotated[Path, typer.Argument(help="Folder of a translation model.", show_default=False)],
+    source: Annotated[
+        Path,
+        typer.Option("--source", help="Source side of the training text, one sentence per line; plain or compressed."),
+    ],
+    target: Annotated[Path, typer.Option("--target", help="Target side of the training text, one sentence per line.")],
+    settings: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[KEY=VALUE]...",
+            help="Settings of the shortlist, such as frequent=200 or method.kind=ibm1.",
+            show_default=False,
+        ),
+    ] = None,
+    threads: Threads = None,
+    quiet: Quiet = False,
+) -> None:
+    """Train a shortlist, the probable translations of every source token, on a parallel text, and store it in the model
+    folder. With the setting search.shortlist=true, `dragoman translate` then considers only the tokens in the shortlist
+    of each source, which is faster on a CPU."""
+    from dragoman.statistical.alignment.shortlists.add_shortlist import shortlist
+
+    shortlist(model, source, target, overrides=settings or (), threads=threads, quiet=quiet)

@@ -1,0 +1,176 @@
+"""`Alignments`: the links of several aligners over each other, beside annotated links, with their error rates."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.figures.confusion import Confusion
+from dragoman.figures.figure import Figure
+from dragoman.metrics.alignment_error_rate import MEASURES, GoldLinks, Link, Measure, count_links, measure
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+
+GOLD = "gold"
+"""The name of the annotated links among those of aligners."""
+
+_SLIDE = "deck 000, history: from rules to one network"
+_WEIGHTS = (
+    " The weight of a link is the attention, the share of gradient × input of the target word, or the posterior "
+    "probability of a word aligner, the mean of both directions."
+)
+_ATTENTION_LIMITS = " A model attends to what helps to predict a word, which need not be the word that it translates."
+_OUTCOMES = ("sure, found", "possible, found", "wrong", "sure, missed")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Alignments(Figure):
+    """Word alignments of one sentence pair.
+
+    source, target: the words. aligners: the links (source word, target word), from 0, by the name of the aligner, such
+    as "attention" or "HMM". gold: the annotated links, or None. weights: (source words, target words), the weights of
+    all possible links, from 0 to 1, of aligners that have them. hidden: the aligners whose links are not drawn, and
+    `gold` for the annotated ones. Hidden aligners keep their marks and colours, and have error rates.
+    """
+
+    kind: ClassVar[str] = "alignments"
+
+    source: tuple[str, ...]
+    target: tuple[str, ...]
+    aligners: Mapping[str, Collection[Link]]
+    gold: GoldLinks | None = None
+    weights: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    hidden: Collection[str] = ()
+
+    @cached_property
+    def measures(self) -> dict[str, dict[Measure, float]]:
+        """All measures of each aligner in percent, such as `aer`; empty without annotated links."""
+        if self.gold is None:
+            return {}
+        counts = {
+            name: np.array(count_links(self.gold, set(links)), np.float64) for name, links in self.aligners.items()
+        }
+        return {name: {key: float(measure(each, key)) for key in MEASURES} for name, each in counts.items()}
+
+    @property
+    def error_rates(self) -> dict[str, float]:
+        """The alignment error rate of each aligner in percent; empty without annotated links."""
+        return {name: each["aer"] for name, each in self.measures.items()}
+
+    def details(self) -> dict[str, Any]:
+        """Return the words, and the names and measures of the aligners, whose arrays are `links-0` and so on.
+
+        `weights` is the name of the array of weights, or null.
+        """
+        unknown = dict.fromkeys(MEASURES)
+        return {
+            "source": list(self.source),
+            "target": list(self.target),
+            "aligners": [
+                {
+                    "name": name,
+                    "hidden": name in self.hidden,
+                    **self.measures.get(name, unknown),
+                    "array": f"links-{number}",
+                    "weights": f"weights-{number}" if name in self.weights else None,
+                }
+                for number, name in enumerate(self.aligners)
+            ],
+        }
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the links (N, 2) int32 of each aligner as `links-0` and so on, and its weights as `weights-0`.
+
+        The annotated links are `sure` and `possible`, which contains the sure ones.
+        """
+        annotated = {} if self.gold is None else {"sure": self.gold.sure, "possible": self.gold.possible}
+        named: dict[str, Collection[Link]] = {f"links-{n}": each for n, each in enumerate(self.aligners.values())}
+        links = {name: np.array(sorted(each), np.int32).reshape(-1, 2) for name, each in {**named, **annotated}.items()}
+        weights = {
+            f"weights-{number}": np.ascontiguousarray(self.weights[name], np.float64)
+            for number, name in enumerate(self.aligners)
+            if name in self.weights
+        }
+        return {**links, **weights}
+
+    def table(self) -> Iterator[Sequence[Any]]:
+        """Yield one row per link that is drawn; its weight is empty if it has none."""
+        yield "aligner", "source", "target", "source word", "target word", "weight"
+        for name, links in self.aligners.items():
+            weights = self.weights.get(name)
+            for i, j in () if name in self.hidden else sorted(links):
+                yield name, i, j, self.source[i], self.target[j], "" if weights is None else float(weights[i, j])
+        if self.gold is not None and GOLD not in self.hidden:
+            for name, links in (("gold, sure", self.gold.sure), ("gold, possible", self.gold.possible)):
+                for i, j in sorted(links):
+                    yield name, i, j, self.source[i], self.target[j], ""
+
+    def draw(self) -> "matplotlib.figure.Figure":
+        """Draw a row per source word and a column per target word, with a mark per link; annotated cells are grey."""
+        from dragoman.figures.pictures.alignments import draw_alignments
+
+        rates = self.error_rates
+        layers = [
+            None if name in self.hidden else (f"{name}, AER {rates[name]:.1f}%" if name in rates else name, links)
+            for name, links in self.aligners.items()
+        ]
+        return draw_alignments(
+            self.title, (self.source, self.target), layers, None if GOLD in self.hidden else self.gold
+        )
+
+
+def alignment_figure(
+    source: Sequence[str],
+    target: Sequence[str],
+    aligners: Mapping[str, Collection[Link]],
+    gold: GoldLinks | None = None,
+    weights: Mapping[str, NDArray[np.float64]] | None = None,
+    hidden: Collection[str] = (),
+) -> Alignments:
+    """Return the figure of the alignments of a sentence pair; the arguments are those of `Alignments`."""
+    grey = "" if gold is None else " Grey cells are annotated links; they are paler if the links are only possible."
+    return Alignments(
+        title="Word alignment",
+        caption=f"Each mark links a source word (row) to a target word (column).{grey}{_WEIGHTS if weights else ''}",
+        slide=_SLIDE,
+        limits=f"The error rate of a single sentence varies widely; compare aligners on a test set."
+        f"{_ATTENTION_LIMITS if weights else ''}",
+        source=tuple(source),
+        target=tuple(target),
+        aligners=aligners,
+        gold=gold,
+        weights=weights or {},
+        hidden=hidden,
+    )
+
+
+def link_confusion(
+    aligners: Mapping[str, Sequence[Collection[Link]]], gold: Sequence[GoldLinks], title: str = "Links by outcome"
+) -> Confusion:
+    """Return the numbers of links of each aligner that are right, possible and wrong, and of sure links it missed.
+
+    aligners: the links of all sentence pairs by the name of the aligner.
+    """
+    counts = [
+        np.array([_outcomes(each, set(links)) for each, links in zip(gold, alignments, strict=True)]).sum(0)
+        for alignments in aligners.values()
+    ]
+    return Confusion(
+        title=title,
+        caption="The links of each aligner (row) by their agreement with the annotation (column). The colour is the "
+        "share of the row.",
+        slide=_SLIDE,
+        rows=tuple(aligners),
+        columns=_OUTCOMES,
+        counts=np.array(counts, np.int64),
+        axes=("aligner", "link"),
+    )
+
+
+def _outcomes(gold: GoldLinks, links: set[Link]) -> tuple[int, int, int, int]:
+    sure, possible, count, all_sure = count_links(gold, links)
+    return sure, possible - sure, count - possible, all_sure - sure

@@ -1,0 +1,281 @@
+"""`Codec`: converts texts and requests to an engine's rows, and its hypotheses to translations."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from itertools import chain
+
+from dragoman.base.cancellation import check_cancelled, until_cancelled
+from dragoman.base.errors import ConfigError, LineError, TooLongError
+from dragoman.decode.constraints.constraint import Constraint
+from dragoman.decode.decoding import Decoding, Sampling
+from dragoman.decode.output import OutputConfig
+from dragoman.decode.search import Hypothesis, SearchConfig
+from dragoman.engines.engine import ExpectedConstraints, Pair, Prefix, Row
+from dragoman.engines.unknown_words import unknown_words
+from dragoman.inference.control.control import Control
+from dragoman.inference.control.numbers import NO_BREAK_SPACES
+from dragoman.inference.control.phrase import Phrase
+from dragoman.inference.translation.constraints.codec import ConstrainedSource, ConstraintCodec
+from dragoman.inference.translation.request import Request, TextRequest, check_pairs
+from dragoman.inference.translation.result import Translation
+from dragoman.models.interface import LengthLimits, first_exceeded
+from dragoman.statistical.alignment.shortlists.shortlist import Shortlist
+from dragoman.text.symbols import InlineText
+from dragoman.text.tokenizers import Tokenizers
+from dragoman.text.unknown_tokens import UnknownTokenWarning
+from dragoman.text.vocabularies.vectors import VectorError
+
+
+class Codec:
+    """Encodes and decodes with a model's vocabularies, within its length limits."""
+
+    def __init__(
+        self,
+        tokenizers: Tokenizers,
+        limits: LengthLimits,
+        warn_unknown: bool = True,
+        shortlist: Shortlist | None = None,
+    ) -> None:
+        """warn_unknown: whether to warn if a large share of the tokens of the texts is unknown. shortlist: of the
+        model, for requests with `search.shortlist`.
+        """
+        self._source, self._target = tokenizers.source, tokenizers.target
+        self._tokenizers, self._limits, self.shortlist = tokenizers, limits, shortlist
+        self.constraints = ConstraintCodec(tokenizers)
+        self._warnings = [UnknownTokenWarning(each, warn_unknown) for each in (self._source, self._target)]
+
+    def encode_rows(self, lines: Sequence[TextRequest], numbers: Sequence[int]) -> list[Row]:
+        """Return one row per text. The row of a blank text has an empty source. numbers: the line number of each text.
+
+        Raises VectorError for an invalid vector, ConfigError for an unknown tag, LineError if the required phrases
+        exceed the model's maximum length, or if a blank text has required phrases.
+        """
+        decodings = {each: self._without_tags(each) for each in {request.decoding for _, request in lines}}
+        tags = {each: self._source.tag_ids(each) for each in {request.tags for _, request in lines}}
+        prefixes = self._prefixes(
+            [request.prefix.rstrip() for _, request in lines], [request.decoding for _, request in lines]
+        )
+        constrained = [
+            self._with_known_spaces(self._constrained(numbers[index], text, prefixes[index], request.control))
+            for index, (text, request) in until_cancelled(enumerate(lines))
+        ]
+        nonblank = [index for index, (text, _) in enumerate(lines) if text.strip()]
+        try:
+            encoded = self._source.encode_inlined([constrained[index].line for index in nonblank])
+        except VectorError as error:
+            raise VectorError(numbers[nonblank[error.index]] - 1, error.reason) from None
+        self._warnings[0].note(encoded)
+        ids = dict(zip(nonblank, encoded, strict=True))
+        rows = [
+            Row(
+                number=numbers[index],
+                text=text if constrained[index].line.symbols else constrained[index].line.parts[0],
+                source=_tagged(tags[request.tags], ids[index]) if index in ids else (),
+                decoding=self._decoding(decodings[request.decoding], constrained[index]),
+                prefix=prefixes[index],
+                tags=len(request.tags),
+                constraints=constrained[index].constraints if constrained[index].free is None else (),
+                expected=self._expected(constrained[index]),
+            )
+            for index, (text, request) in enumerate(lines)
+        ]
+        return self._with_shortlists(rows)
+
+    def _with_shortlists(self, rows: list[Row]) -> list[Row]:
+        """Return the rows with the shortlists that their decodings request. Raises ConfigError without a shortlist.
+
+        A shortlist contains the tokens of the source text in the target vocabulary, so that words can be copied.
+        """
+        indices = [
+            index
+            for index, row in enumerate(rows)
+            if isinstance(row.decoding, SearchConfig) and row.decoding.shortlist and row.text.strip()
+        ]
+        if not indices:
+            return rows
+        if self.shortlist is None:
+            raise ConfigError(
+                "search.shortlist=true needs the shortlist of the model, which `dragoman shortlist MODEL --source FILE "
+                "--target FILE` creates from the training text: create it, or leave out search.shortlist"
+            )
+        copies = self._target.encode_batch([rows[index].text for index in indices])
+        result = list(rows)
+        for index, copied in zip(indices, copies, strict=True):
+            row = rows[index]
+            required = (*row.constraints, *row.expected.constraints)
+            phrases = [alternative.ids for constraint in required for alternative in constraint]
+            others = chain(copied, row.prefix.ids, *phrases)
+            result[index] = row._replace(shortlist=self.shortlist.tokens(row.source, others))
+        return result
+
+    def enforce_constraints(self, row: Row) -> Row:
+        """Return a copy of the row whose expected constraints are enforced by the search."""
+        constraints, forbidden = row.expected
+        return row._replace(
+            constraints=constraints, decoding=_forbid(row.decoding, forbidden), expected=ExpectedConstraints(())
+        )
+
+    def _decoding(self, decoding: Decoding, constrained: ConstrainedSource) -> Decoding:
+        if constrained.free is None:
+            return _forbid(decoding, constrained.forbidden)
+        return _allow(decoding, constrained.free)
+
+    def _expected(self, constrained: ConstrainedSource) -> ExpectedConstraints:
+        if constrained.free is None:
+            return ExpectedConstraints(())
+        return ExpectedConstraints(constrained.constraints, (*constrained.forbidden, *constrained.free))
+
+    def encode_part(self, row: Row, text: str, phrases: tuple[Phrase, ...]) -> Row:
+        """Return a row for `text`, a part of a row's text, without the row's prefix.
+
+        phrases: required in its translation.
+        """
+        constraints = self._constrained(row.number, text, Prefix(), Control(phrases)).constraints
+        source = [*row.source[: row.tags], *self._source.encode(text)]
+        (prefix,) = self._prefixes([""], [row.decoding])
+        part = row._replace(text=text, source=source, prefix=prefix, constraints=constraints)
+        return self._with_shortlists([part])[0]
+
+    def encode_pairs(self, sources: Sequence[str], targets: Sequence[str], tags: Sequence[str]) -> list[Pair]:
+        """Return one pair per source and target.
+
+        Raises DataError if the numbers of sources and targets differ, TooLongError for a pair that exceeds the model's
+        maximum length.
+        """
+        check_pairs(sources, targets)
+        tag_ids = self._source.tag_ids(tags)
+        source_ids = [_tagged(tag_ids, ids) for ids in self._source.encode_batch(sources)]
+        target_ids = self._target.encode_batch(targets)
+        self._warnings[0].note(source_ids)
+        self._warnings[1].note(target_ids)
+        both = zip(source_ids, target_ids, strict=True)
+        pairs = [Pair(number, source, target) for number, (source, target) in enumerate(both, start=1)]
+        for pair in pairs:
+            self.check_length(pair.number, pair.source, pair.target)
+        return pairs
+
+    def check_length(self, number: int, source: Sequence[int], target: Sequence[int]) -> None:
+        """Raise TooLongError if the tokens exceed the model's maximum length. number: of the line, from 1."""
+        if (exceeded := first_exceeded(self._limits, len(source), len(target))) is not None:
+            limit, length = exceeded
+            reason = f"{limit.describe(length)}: shorten it, or train a model with a larger {limit.setting}"
+            raise TooLongError(number - 1, reason, limit.side)
+
+    def fits(self, text: str, request: Request) -> bool:
+        """Return whether the text, with its tags and placeholders, is within the model's maximum length."""
+        check_cancelled()
+        if self._limits.source.positions is None:
+            return True
+        if request.control is not None:  # required phrases are not part of the source
+            request = replace(request, control=replace(request.control, phrases=()))
+        (row,) = self.encode_rows([(text, request)], [1])
+        return self.has_positions_for(row.source, ())
+
+    def has_positions_for(self, source: Sequence[int], target: Sequence[int]) -> bool:
+        """Return whether the tokens are within the model's maximum lengths."""
+        return first_exceeded(self._limits, len(source), len(target)) is None
+
+    def decode(self, hypothesis: Hypothesis, constraints: tuple[Constraint, ...] = ()) -> Translation:
+        """Return a hypothesis as a translation, with unknown words replaced. constraints: those of its row."""
+        return Translation(
+            self.constraints.decode(hypothesis, constraints),
+            hypothesis.score,
+            hypothesis.log_probability,
+            hypothesis.tokens,
+            self._target,
+            hypothesis.finished,
+            hypothesis.token_log_probabilities,
+            hypothesis.tree,
+            hypothesis.bound,
+        )
+
+    def count_target_tokens(self, text: str) -> int:
+        """Return the number of tokens of a text in the target vocabulary."""
+        return len(self._target.encode(text))
+
+    def blank_translation(self, row: Row) -> Translation:
+        """Return the translation of a blank text, which is its prefix."""
+        return self.decode(Hypothesis(row.prefix.ids, 0.0, 0.0, True, row.prefix.unknown))
+
+    def _constrained(self, number: int, text: str, prefix: Prefix, control: Control | None) -> ConstrainedSource:
+        if control is None:
+            return ConstrainedSource(InlineText((text,)))
+        if control.phrases and not text.strip():
+            raise LineError(number - 1, "a blank line cannot have required phrases: remove the phrases")
+        if not text.strip():
+            return ConstrainedSource(InlineText((text,)))
+        if self._tokenizers.reads_vectors and (control.keep is not None or control.glossary is not None):
+            raise ConfigError(
+                "the sources of this model are vectors, which have no words to keep or to look up in a glossary: "
+                "remove --keep and --glossary"
+            )
+        positions = self._limits.target.positions
+        max_tokens = None if positions is None else positions - len(prefix.ids)
+        try:
+            return self.constraints.encode(control.requirements(text), max_tokens)
+        except ConfigError as error:
+            raise LineError(number - 1, str(error)) from None
+
+    def _with_known_spaces(self, source: ConstrainedSource) -> ConstrainedSource:
+        """Return a source with ordinary spaces instead of no-break spaces that the model has never read.
+
+        A single unknown space often spoils the whole translation. Kept spans contain the original spaces.
+        """
+        if not self._unknown_spaces or all(map(str.isascii, source.line.parts)):
+            return source
+        parts = tuple(part.translate(self._unknown_spaces) for part in source.line.parts)
+        return replace(source, line=InlineText(parts, source.line.symbols))
+
+    @cached_property
+    def _unknown_spaces(self) -> dict[int, str]:
+        """A translation table for the no-break spaces that are not in the source vocabulary."""
+        if self._tokenizers.reads_vectors:
+            return {}
+        surfaces = b"\n".join(map(self._source.surface, range(self._source.size)))
+        return {ord(space): " " for space in NO_BREAK_SPACES if space.encode() not in surfaces}
+
+    def _without_tags(self, decoding: Decoding) -> Decoding:
+        """Return the decoding with all tags forbidden in the translation, except those that the model has to start."""
+        free = () if output_config(decoding).force_start else self._target.start
+        tag_ids = tuple(self._target.tag_ids([tag for tag in self._target.tags if tag not in free]))
+        if isinstance(decoding, Sampling):
+            config = decoding.config.model_copy(update={"forbid": (*decoding.config.forbid, *tag_ids)})
+            return replace(decoding, config=config)
+        return decoding.model_copy(update={"forbid": (*decoding.forbid, *tag_ids)})
+
+    def _prefixes(self, texts: list[str], decodings: Sequence[Decoding]) -> list[Prefix]:
+        """Return the prefix of each translation; without a text, the tags with which every translation starts."""
+        if not any(texts) and not self._target.start:
+            return [Prefix()] * len(texts)
+        ids = self._target.encode_batch(texts)
+        return [
+            Prefix(tuple(prefix), unknown_words(self._tokenizers, text, prefix))
+            if text or output_config(decoding).force_start
+            else Prefix()
+            for text, prefix, decoding in zip(texts, ids, decodings, strict=True)
+        ]
+
+
+def output_config(decoding: Decoding) -> OutputConfig:
+    """Return the output settings of a search or of sampling."""
+    return decoding.config if isinstance(decoding, Sampling) else decoding
+
+
+def _tagged(tags: list[int], ids: list[int]) -> list[int]:
+    return [*tags, *ids] if tags else ids
+
+
+def _allow(decoding: Decoding, tokens: tuple[int, ...]) -> Decoding:
+    """Return the decoding with these tokens allowed."""
+    if not tokens or isinstance(decoding, Sampling):
+        return decoding
+    forbidden = tuple(token for token in decoding.forbid if token not in tokens)
+    return decoding.model_copy(update={"forbid": forbidden})
+
+
+def _forbid(decoding: Decoding, tokens: tuple[int, ...]) -> Decoding:
+    """Return the decoding with these tokens forbidden."""
+    if not tokens or isinstance(decoding, Sampling):
+        return decoding
+    return decoding.model_copy(update={"forbid": (*decoding.forbid, *tokens)})

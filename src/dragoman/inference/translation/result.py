@@ -1,0 +1,82 @@
+"""Results of translation and scoring."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple, TypeVar
+
+from dragoman.decode.search_tree import SearchTree
+from dragoman.inference.translation.guard.guard import GuardOutcome
+from dragoman.text.tokenizer import Tokenizer
+
+Result = TypeVar("Result")
+
+
+class LinePart(NamedTuple):
+    """A part of a line that was translated sentence by sentence: a sentence, or copied text between sentences."""
+
+    source: str
+    translation: str
+    is_copied: bool = False
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A hypothesis with its text.
+
+    score: the value by which hypotheses are ranked. log_probability: in nats. ids: token ids, without BOS and EOS.
+    tokenizer: the target tokenizer, which defines the ids. finished: False if the length limit was reached before an
+    end of sentence. token_log_probabilities: the log-probability of each token and, if finished, of the end of
+    sentence, in nats; empty unless requested by `token_scores`. tree: the search tree of the source text, if requested
+    by `tree`. bound: no translation that is missing from the result has a higher score; None unless requested by
+    `search.exact`. patched: True if the text was assembled from parts, because no hypothesis met the constraints;
+    score, ids and the remaining fields are then those of the best hypothesis. guarded: the guard's findings in the
+    first search's best translation and in this translation; None without a guard or without findings. parts: the parts
+    of a line that was translated sentence by sentence, whose concatenations are the line and `text`; empty for other
+    lines. forced_whole: whether a line of several sentences was translated as a whole, because of its prefix, its
+    required phrases or a search tree.
+    """
+
+    text: str
+    score: float
+    log_probability: float
+    ids: tuple[int, ...]
+    tokenizer: Tokenizer = field(compare=False, repr=False)
+    finished: bool = True
+    token_log_probabilities: tuple[float, ...] = ()
+    tree: SearchTree | None = field(default=None, compare=False, repr=False)
+    bound: float | None = None
+    patched: bool = False
+    guarded: GuardOutcome | None = None
+    parts: tuple[LinePart, ...] = ()
+    forced_whole: bool = False
+
+    @cached_property
+    def tokens(self) -> tuple[str, ...]:
+        """The pieces of `ids`. An unknown word is <unk>, even if the text contains a replacement for it."""
+        return tuple(self.tokenizer.pieces(self.ids))
+
+
+@dataclass(frozen=True)
+class PairScore:
+    """log p(target | source) in nats, and the number of target tokens in the sum, including the end of sentence."""
+
+    log_probability: float
+    tokens: int
+
+
+def restore_order(count: int, known: dict[int, Result], pending: Iterator[tuple[int, Result]]) -> Iterator[Result]:
+    """Yield the results at positions 0 to count − 1 in order, each as soon as all earlier results are available.
+
+    known: available results by position. pending: yields the positions and results that are not in `known`, in any
+    order.
+    """
+    available = dict(known)
+    for position in range(count):
+        while position not in available:
+            try:
+                other, result = next(pending)
+            except StopIteration:
+                raise RuntimeError(f"the engine returned nothing for position {position} of {count}") from None
+            available[other] = result
+        yield available.pop(position)

@@ -1,0 +1,125 @@
+"""Word alignment of a training corpus, and word translation tables of IBM model 1."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.base.cancellation import until_cancelled
+from dragoman.statistical.alignment.estimation.lexicon import Lexicon
+from dragoman.statistical.alignment.estimation.method import MethodConfig, TrainingData
+from dragoman.statistical.alignment.estimation.pairs import WordPairs
+from dragoman.statistical.alignment.estimation.workers import Workers
+from dragoman.statistical.alignment.links.symmetrization import symmetrize
+from dragoman.statistical.alignment.methods.ibm1 import IBM1Config
+from dragoman.statistical.phrases.aligned_corpus import Ids, WordIds, concatenate
+from dragoman.statistical.phrases.phrase_table import Phrases, PhraseTable, build_table
+
+_MIN_PROBABILITY = 1e-4
+"""Word pairs with a lower probability are not stored."""
+_MAX_TRANSLATIONS = 100
+"""Maximum number of stored translations per source word."""
+
+
+class Sentences(NamedTuple):
+    """N sentence pairs as ids. sources, targets: the ids of each sentence. sizes: those of the vocabularies."""
+
+    sources: Sequence[WordIds]
+    targets: Sequence[WordIds]
+    sizes: tuple[int, int]
+
+    def word_pairs(self) -> WordPairs:
+        """Return the pairs for the aligner, which numbers source words from 1."""
+        (source, source_starts), (target, target_starts) = concatenate(self.sources), concatenate(self.targets)
+        return WordPairs(source + 1, target, source_starts, target_starts)
+
+    def swapped(self) -> "Sentences":
+        """Return the pairs with source and target exchanged."""
+        return Sentences(self.targets, self.sources, self.sizes[::-1])
+
+
+def align_words(
+    sentences: Sentences, method: MethodConfig, symmetrization: str, workers: Workers
+) -> list[list[tuple[int, int]]]:
+    """Train an aligner in both directions, and return the symmetrised links (i, j) of each sentence pair."""
+    pairs = sentences.word_pairs()
+    _, forward = method.train(TrainingData(pairs, sentences.sizes, workers))
+    _, reverse = method.train(TrainingData(pairs.swapped(), sentences.sizes[::-1], workers))
+    links = []
+    ahead_of = np.split(forward.positions, pairs.target_starts[1:-1])
+    back_of = np.split(reverse.positions, pairs.source_starts[1:-1])
+    for sources, targets in until_cancelled(zip(ahead_of, back_of, strict=True)):
+        ahead = {(i, j) for j, i in enumerate(sources.tolist()) if i >= 0}
+        back = {(i, j) for i, j in enumerate(targets.tolist()) if j >= 0}
+        links.append(list(symmetrize(ahead, back, symmetrization)))
+    return links
+
+
+def train_lexicon(sentences: Sentences, iterations: int, workers: Workers) -> Lexicon:
+    """Return t(target word | source word) of IBM model 1."""
+    pairs = sentences.word_pairs()
+    model, _ = IBM1Config(iterations=iterations).train(TrainingData(pairs, sentences.sizes, workers))
+    return model.lexicon
+
+
+class _WordPairs(NamedTuple):
+    """Word pairs (n,) of a lexicon. given: the word e of t(f | e), −1 for the null word. generated: f."""
+
+    given: Ids
+    generated: Ids
+    probabilities: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, lexicon: Lexicon) -> "_WordPairs":
+        given = np.repeat(np.arange(len(lexicon.row_starts) - 1), np.diff(lexicon.row_starts)) - 1
+        probabilities = lexicon.probabilities[: len(given)]
+        kept = probabilities >= np.where(given < 0, _MIN_PROBABILITY / 10, _MIN_PROBABILITY)
+        return cls(given[kept].astype(np.int32), lexicon.targets[kept], probabilities[kept])
+
+    def best(self, words: Ids, ranks: NDArray[np.float64]) -> "_WordPairs":
+        """Return the pairs with the highest ranks for each value of `words` (n,), and all pairs of the null word."""
+        order = np.lexsort((-ranks, words))
+        first = np.searchsorted(words[order], words[order])
+        kept = order[(np.arange(len(order)) - first < _MAX_TRANSLATIONS) | (self.given[order] < 0)]
+        return _WordPairs(self.given[kept], self.generated[kept], self.probabilities[kept])
+
+
+def dictionary_table(lexicon: Lexicon) -> PhraseTable:
+    """Return a table of word pairs with the feature log t(target | source). The empty phrase is the null word."""
+    pairs = _WordPairs.of(lexicon)
+    pairs = pairs.best(pairs.given, pairs.probabilities)
+    sources = [() if word < 0 else (word,) for word in pairs.given.tolist()]
+    targets = [(word,) for word in pairs.generated.tolist()]
+    features = np.log(pairs.probabilities)[:, None].astype(np.float32)
+    return build_table(Phrases.of(sources), Phrases.of(targets), features, max_length=1)
+
+
+def channel_table(lexicon: Lexicon, sentences: Sentences) -> PhraseTable:
+    """Return a table with the feature log P(source | target): word pairs, source words generated by the null word, and
+    adjacent source words that are generated by the same target word.
+
+    lexicon: t(source word | target word). For each source word f, the target words e with the highest t(f | e) P(e) are
+    stored.
+    """
+    pairs = _WordPairs.of(lexicon)
+    counts = np.bincount(concatenate(sentences.targets)[0], minlength=sentences.sizes[1])
+    pairs = pairs.best(pairs.generated, pairs.probabilities * np.where(pairs.given < 0, 0, counts[pairs.given]))
+    options: dict[int, dict[int, float]] = defaultdict(dict)
+    for target, source, probability in zip(*(each.tolist() for each in pairs), strict=True):
+        options[source][target] = probability
+    phrases: list[tuple[tuple[int, ...], int, float]] = [
+        ((source,), target, each) for source, found in options.items() for target, each in found.items()
+    ]
+    adjacent = {pair for source in sentences.sources for pair in pairwise(source)}
+    for first, second in sorted(adjacent):
+        one, other = options.get(first, {}), options.get(second, {})
+        for target in one.keys() & other.keys() - {-1}:
+            if (probability := one[target] * other[target]) >= _MIN_PROBABILITY:
+                phrases.append(((first, second), target, probability))
+    sources = [source for source, _, _ in phrases]
+    targets = [() if target < 0 else (target,) for _, target, _ in phrases]
+    features = np.log([[probability] for *_, probability in phrases]).astype(np.float32)
+    return build_table(Phrases.of(sources), Phrases.of(targets), features, max_length=2)
