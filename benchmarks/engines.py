@@ -33,7 +33,7 @@ from dragoman.decode.search import SearchConfig
 from dragoman.engines.registry import AUTOMATIC, ENGINES
 from dragoman.exchange.ctranslate2.folder import export
 from dragoman.exchange.ctranslate2.specification import library, token_names
-from dragoman.figures.pictures.figure import new_figure, save
+from dragoman.figures.canvas import new_figure, save
 from dragoman.metrics.bleu import BLEU
 from dragoman.models.architectures.seq2seq import ModelConfig
 from dragoman.native import compiler

@@ -83,7 +83,7 @@ FAMILIES: dict[str, tuple[dict[str, Any], dict[str, int], list[str]]] = {
 @pytest.fixture(autouse=True)
 def _few_pixels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw at a low resolution, which is not tested."""
-    monkeypatch.setattr("dragoman.figures.pictures.figure.RESOLUTION", 30)
+    monkeypatch.setattr("dragoman.figures.canvas.RESOLUTION", 30)
 
 
 def translator(folder: Path, **changes: Any) -> Translator:

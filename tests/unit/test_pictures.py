@@ -10,11 +10,10 @@ from matplotlib import font_manager
 from matplotlib.ft2font import FT2Font
 from matplotlib.image import imread
 
-from dragoman.figures.curve import Curve, CurvePanel
-from dragoman.figures.curves import Curves
+from dragoman.figures import text_layout
+from dragoman.figures.curves import Curve, CurvePanel, Curves
 from dragoman.figures.heads import head_grid, layer_heads
-from dragoman.figures.pictures import figure
-from dragoman.figures.pictures.sheet import Labels, Sheet
+from dragoman.figures.token_grid import Labels, TokenGrid
 from dragoman.models.attention_weights import AttentionMap
 from dragoman.training.progress.run_log import RunLog
 from dragoman.training.progress.training_curves import draw_curves, training_curves
@@ -147,12 +146,12 @@ def test_layers_and_heads_of_a_long_text_are_drawn_without_names(tmp_path: Path)
 @pytest.mark.parametrize(("count", "length"), [(3, 4), (40, 12), (64, 9), (300, 30), (512, 24)])
 def test_names_never_overlap(count: int, length: int) -> None:
     tokens = [f"{number:0{length}}" for number in range(count)]
-    sheet = Sheet.with_labels(2, 3, tokens, tokens)
-    for names in (sheet.row_labels, sheet.column_labels):
-        assert names.every * sheet.cell * 72 >= 1.1 * names.points
+    grid = TokenGrid.with_labels(2, 3, tokens, tokens)
+    for names in (grid.row_labels, grid.column_labels):
+        assert names.every * grid.cell * 72 >= 1.1 * names.points
         assert names.points >= 5.5
         assert names.length < 2.5
-    assert max(sheet.size) <= 42
+    assert max(grid.size) <= 42
 
 
 def test_a_long_piece_is_truncated() -> None:
@@ -163,13 +162,13 @@ def test_a_long_piece_is_truncated() -> None:
 def test_characters_are_searched_for_in_all_fonts(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = (FT2Font(font_manager.findfont(name)).get_charmap() for name in ("DejaVu Sans", "STIXGeneral"))
     character = chr(min(code for code in set(second) - set(first) if chr(code).isprintable()))
-    others = tuple(item for item in figure._other_fonts() if item[0] == "STIXGeneral")
-    monkeypatch.setattr(figure, "_other_fonts", lambda: others)
-    figure.find_fonts.cache_clear()
-    assert figure.find_fonts("ab") == (("DejaVu Sans",), frozenset())
-    assert figure.find_fonts(f"a{character}") == (("DejaVu Sans", "STIXGeneral"), frozenset())
-    assert figure.find_fonts("a犬\n") == (("DejaVu Sans",), frozenset("犬"))
-    figure.find_fonts.cache_clear()
+    others = tuple(item for item in text_layout._other_fonts() if item[0] == "STIXGeneral")
+    monkeypatch.setattr(text_layout, "_other_fonts", lambda: others)
+    text_layout.find_fonts.cache_clear()
+    assert text_layout.find_fonts("ab") == (("DejaVu Sans",), frozenset())
+    assert text_layout.find_fonts(f"a{character}") == (("DejaVu Sans", "STIXGeneral"), frozenset())
+    assert text_layout.find_fonts("a犬\n") == (("DejaVu Sans",), frozenset("犬"))
+    text_layout.find_fonts.cache_clear()
 
 
 def test_the_numbers_of_a_logarithmic_axis_are_plain() -> None:

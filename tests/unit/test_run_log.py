@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from dragoman.figures.curve import Curve, thinned_positions
-from dragoman.figures.curves import Curves
+from dragoman.figures.curves import Curve, Curves, thinned_positions
 from dragoman.training.progress.run_log import RunLog, series
 from dragoman.training.progress.training_curves import compared_curves, training_curves
 

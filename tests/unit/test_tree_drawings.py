@@ -12,8 +12,8 @@ import torch
 
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.data.labelled.examples import ParsedSentence
-from dragoman.figures.pictures.figure import text_width
-from dragoman.figures.pictures.tree import draw_trees
+from dragoman.figures.constituency_tree import draw_trees
+from dragoman.figures.text_layout import text_width
 from dragoman.inference.prediction.outputs import compute_outputs
 from dragoman.inference.prediction.predict import predict
 from dragoman.inference.prediction.predictor import Predictor

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dragoman.figures.canvas import colour_map
 from dragoman.figures.confusion import Confusion
 from dragoman.figures.figure import Figure
+from dragoman.figures.style import COLOURS, GREYS, GRID, INK
+from dragoman.figures.token_grid import TokenGrid
 from dragoman.metrics.alignment_error_rate import MEASURES, GoldLinks, Link, Measure, count_links, measure
 
 if TYPE_CHECKING:
@@ -25,6 +28,14 @@ _WEIGHTS = (
 )
 _ATTENTION_LIMITS = " A model attends to what helps to predict a word, which need not be the word that it translates."
 _OUTCOMES = ("sure, found", "possible, found", "wrong", "sure, missed")
+
+_SHAPES = ("o", "s", "D", "^", "v", "P")
+"""Shapes of marks, so that aligners can be distinguished without colours."""
+_POSSIBLE, _SURE = 0.35, 0.8
+"""Shades of the annotated links."""
+_GOLD = "grey cells: annotated links, light if only possible"
+_LEGEND_LINE = 0.24
+"""Height of a line of the legend in inches."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -110,17 +121,53 @@ class Alignments(Figure):
                     yield name, i, j, self.source[i], self.target[j], ""
 
     def draw(self) -> "matplotlib.figure.Figure":
-        """Draw a row per source word and a column per target word, with a mark per link; annotated cells are grey."""
-        from dragoman.figures.pictures.alignments import draw_alignments
+        """Draw a row per source word and a column per target word, with a mark per link; annotated cells are grey.
 
-        rates = self.error_rates
-        layers = [
-            None if name in self.hidden else (f"{name}, AER {rates[name]:.1f}%" if name in rates else name, links)
-            for name, links in self.aligners.items()
+        The marks of later aligners are smaller, so that marks in the same cell remain visible.
+        """
+        gold, rates, count = None if GOLD in self.hidden else self.gold, self.error_rates, len(self.aligners)
+        shown = [
+            (number, f"{name}, AER {rates[name]:.1f}%" if name in rates else name, links)
+            for number, (name, links) in enumerate(self.aligners.items())
+            if name not in self.hidden
         ]
-        return draw_alignments(
-            self.title, (self.source, self.target), layers, None if GOLD in self.hidden else self.gold
-        )
+        lines = len(shown) + (gold is not None)
+        grid = TokenGrid.with_labels(1, 1, self.source, self.target, below=_LEGEND_LINE * lines + 0.3)
+        figure, axes = grid.begin(self.title)
+        shades = np.zeros((len(self.source), len(self.target)))
+        if gold is not None:
+            for shade, annotated in ((_POSSIBLE, gold.possible), (_SURE, gold.sure)):
+                for i, j in annotated:
+                    shades[i, j] = shade
+        grid.panel(axes, 0, 0, "", shades, cmap=colour_map(GREYS), vmin=0, vmax=1)
+        left, top = grid.corner
+        right, bottom = left + grid.width, top + grid.height
+        horizontal = axes.hlines(np.linspace(top, bottom, len(self.source) + 1)[1:-1], left, right)
+        vertical = axes.vlines(np.linspace(left, right, len(self.target) + 1)[1:-1], top, bottom)
+        for rulings in (horizontal, vertical):
+            rulings.set(color=GRID, linewidth=0.6)
+        legend = grid.size[1] - _LEGEND_LINE * lines - 0.1
+        for line, (number, label, links) in enumerate(shown):
+            size = 0.82 * (1 - number / (count + 1)) * min(grid.cell_size)
+            style: dict[str, Any] = {
+                "marker": _SHAPES[number % len(_SHAPES)],
+                "markersize": 72 * size,
+                "markerfacecolor": "none" if number < count - 1 else COLOURS[number % len(COLOURS)],
+                "markeredgecolor": COLOURS[number % len(COLOURS)],
+                "markeredgewidth": min(1.6, 12 * size),
+                "linestyle": "",
+            }
+            positions = np.array(sorted(links), np.float64).reshape(-1, 2) + 0.5
+            width, height = grid.cell_size
+            axes.plot(left + positions[:, 1] * width, top + positions[:, 0] * height, **style)
+            middle = legend + _LEGEND_LINE * (line + 0.5)
+            axes.plot([0.4], [middle], **{**style, "markersize": 8.0, "markeredgewidth": 1.6})
+            axes.text(0.6, middle, label, fontsize=9, color=INK, va="center", parse_math=False)
+        if gold is not None:
+            middle = legend + _LEGEND_LINE * (len(shown) + 0.5)
+            axes.text(0.25, middle, _GOLD, fontsize=9, color=INK, va="center")
+        grid.end(axes)
+        return figure
 
 
 def alignment_figure(

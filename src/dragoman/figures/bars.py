@@ -7,10 +7,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dragoman.figures.canvas import axes_in_inches, draw_title
 from dragoman.figures.figure import Figure
+from dragoman.figures.style import BLUE, GRID, INK, ORANGE, QUIET
+from dragoman.figures.text_layout import minus_sign, shorten_token, text_width
 
 if TYPE_CHECKING:
     import matplotlib.figure
+
+_WIDTH, _ROW, _TITLE, _AXIS, _MARGIN = 4.0, 0.26, 0.6, 0.5, 0.25
+"""Length of the longest bar, distance of bars, height of the title and of the axis, and margin, in inches."""
+
+_POINTS = 9.0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -46,10 +54,33 @@ class Bars(Figure):
             yield "(rest)", self.rest
 
     def draw(self) -> "matplotlib.figure.Figure":
-        """Draw one bar below the other, with its value beside it."""
-        from dragoman.figures.pictures.bars import draw_bars
+        """Draw one bar below the other, with its value beside it; the rest is hatched.
 
-        return draw_bars(self.title, self.labels, self.values, self.rest, self.unit, self.marked)
+        Marked bars are orange, and their values have an arrow.
+        """
+        names = [shorten_token(label) for label in self.labels]
+        lengths = [*self.values, *(() if self.rest is None else (self.rest,))]
+        names += [] if self.rest is None else ["all others"]
+        left = _MARGIN + max((text_width(name, _POINTS) for name in names), default=0.0) + 0.1
+        width, height = left + _WIDTH + 0.9, _TITLE + len(names) * _ROW + _AXIS
+        figure, axes = axes_in_inches(max(width, 5.6), height)
+        draw_title(axes, self.title, _MARGIN, _TITLE / 2)
+        largest = max(map(abs, lengths), default=0.0) or 1.0
+        for number, (name, value) in enumerate(zip(names, lengths, strict=True)):
+            is_rest, middle = number == len(self.values), _TITLE + (number + 0.5) * _ROW
+            length = _WIDTH * abs(value) / largest
+            style: dict[str, Any] = {"color": ORANGE if number in self.marked or value < 0 else BLUE}
+            if is_rest:
+                style = {"facecolor": "white", "edgecolor": QUIET, "hatch": "////", "linewidth": 0.6}
+            axes.barh(middle, length, height=0.72 * _ROW, left=left, **style)
+            ink = QUIET if is_rest else INK
+            axes.text(left - 0.08, middle, name, fontsize=_POINTS, color=ink, ha="right", va="center", parse_math=False)
+            shown = f"{_number(value)} ◂" if number in self.marked else _number(value)
+            axes.text(left + length + 0.06, middle, shown, fontsize=8, color=QUIET, va="center")
+        bottom = _TITLE + len(names) * _ROW
+        axes.plot([left, left], [_TITLE, bottom], color=GRID, linewidth=1)
+        axes.text(left, bottom + 0.22, self.unit, fontsize=8, color=QUIET, va="center", parse_math=False)
+        return figure
 
 
 def largest_probabilities(
@@ -81,3 +112,7 @@ def largest_probabilities(
         rest=float(others.sum()) if others.size else None,
         marked=() if chosen is None else (shown.index(chosen),),
     )
+
+
+def _number(value: float) -> str:
+    return minus_sign(f"{value:.4f}" if abs(value) >= 1e-4 or value == 0 else f"{value:.1e}")

@@ -7,11 +7,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dragoman.figures.canvas import colour_map, draw_frame, new_figure
 from dragoman.figures.figure import Figure
+from dragoman.figures.style import INK, QUIET, SHADES
 from dragoman.metrics.labels.classification import ConfusionMatrix
 
 if TYPE_CHECKING:
     import matplotlib.figure
+
+_MAX_NUMBERED = 30
+"""Number of rows or columns up to which the cells contain their counts."""
+_DARK = 0.5
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -41,10 +47,24 @@ class Confusion(Figure):
                 yield row, column, count
 
     def draw(self) -> "matplotlib.figure.Figure":
-        """Draw the counts; the colour of a cell is its share of the row, so that rare rows are visible."""
-        from dragoman.figures.pictures.confusion import draw_confusion
-
-        return draw_confusion(self.title, self.counts, (self.rows, self.columns), self.axes)
+        """Draw the counts; the colour of a cell is its fraction of the row, so that rare rows are visible."""
+        fractions = self.counts / np.maximum(self.counts.sum(1, keepdims=True), 1)
+        height, width = (1.8 + 0.42 * size for size in self.counts.shape)
+        figure = new_figure(width + 1.2, height + 0.4)
+        panel = figure.add_subplot()
+        panel.imshow(fractions, cmap=colour_map(SHADES), vmin=0, vmax=1, interpolation="nearest")
+        panel.set_xticks(range(self.counts.shape[1]), self.columns, rotation=90, fontsize=8, parse_math=False)
+        panel.set_yticks(range(self.counts.shape[0]), self.rows, fontsize=8, parse_math=False)
+        panel.tick_params(colors=QUIET, length=0)
+        panel.set_xlabel(self.axes[1], fontsize=9, color=QUIET)
+        panel.set_ylabel(self.axes[0], fontsize=9, color=QUIET)
+        if max(self.counts.shape) <= _MAX_NUMBERED:
+            for (row, column), count in np.ndenumerate(self.counts):
+                colour = "white" if fractions[row, column] > _DARK else INK
+                panel.text(column, row, f"{count:,}", ha="center", va="center", fontsize=8, color=colour)
+        draw_frame(panel)
+        figure.suptitle(self.title, fontsize=12, color=INK, x=0.02, ha="left")
+        return figure
 
 
 def label_confusion(matrix: ConfusionMatrix) -> Confusion:

@@ -2,19 +2,68 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from math import ceil
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.figures.curve import CurvePanel
+from dragoman.figures.canvas import DASHES, MARKERS, new_figure
 from dragoman.figures.figure import Figure
+from dragoman.figures.style import COLOURS, GRID, INK, QUIET
 
 if TYPE_CHECKING:
     import matplotlib.figure
+    from matplotlib.axes import Axes
+
+Floats = NDArray[np.float64]
+Style = Literal["line", "faint", "points", "part"]
+"""A line; a faint line without an entry in the legend; a line with a point at each value; a thin grey line with points,
+for a part of a mean."""
 
 _PIXELS = 1000
 """Number of pixel columns for which the curves of a picture are thinned, which exceeds the width of a panel."""
+
+_PART_STYLES = (("--", "v"), (":", "s"), ("-.", "^"))
+"""Lines and points of the parts of a mean. Points make a single value visible."""
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A line. x, y: (N,), x in rising order. colour: number of a colour; curves of one run have the same colour."""
+
+    label: str
+    x: Floats
+    y: Floats
+    colour: int = 0
+    style: Style = "line"
+
+    def thinned(self, pixels: int) -> "Curve":
+        """Return the curve with at most four points per pixel column, in order: first, smallest, largest and last.
+
+        A picture that is `pixels` wide is the same with these points, and no extreme value is lost.
+        """
+        if len(self.x) <= 4 * pixels:
+            return self
+        kept = thinned_positions(self.x, self.y, pixels)
+        return replace(self, x=self.x[kept], y=self.y[kept])
+
+
+@dataclass(frozen=True, eq=False)
+class CurvePanel:
+    """Curves with common axes.
+
+    unit: label of the vertical axis. is_logarithmic: scale of the vertical axis. limits: its ends; None: from the
+    values. best: the point (x, y) to mark, or None. note: text in a panel without curves.
+    """
+
+    heading: str
+    unit: str
+    curves: tuple[Curve, ...]
+    is_logarithmic: bool = False
+    limits: tuple[float, float] | None = None
+    best: tuple[float, float] | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -71,11 +120,106 @@ class Curves(Figure):
                     yield panel.heading, curve.label, x, y
 
     def draw(self) -> "matplotlib.figure.Figure":
-        """Draw the panels in up to three columns."""
-        from dragoman.figures.pictures.curves import draw_curves
-
-        return draw_curves(self.title, self.thinned(_PIXELS).panels, self.x_label)
+        """Draw the panels in up to three columns. Lines of different colours also differ in their dashes."""
+        panels = self.thinned(_PIXELS).panels
+        columns = min(len(panels), 2 if len(panels) <= 4 else 3)
+        rows = ceil(len(panels) / columns)
+        figure = new_figure(5.25 * columns, 3.3 * rows)
+        for number, panel in enumerate(panels, 1):
+            _draw_panel(figure.add_subplot(rows, columns, number), panel, self.x_label)
+        figure.suptitle(self.title, fontsize=9, color=QUIET, x=0.02, ha="left")
+        return figure
 
 
 def _name(panel: int, curve: int) -> str:
     return f"panel-{panel}.curve-{curve}"
+
+
+def thinned_positions(x: Floats, y: Floats, pixels: int) -> NDArray[np.int64]:
+    """Return the positions of the first, smallest, largest and last value in each of `pixels` columns, in order.
+
+    x: (N,) in rising order. y: (N,) finite.
+    """
+    span = x[-1] - x[0]
+    columns = (
+        np.minimum(((x - x[0]) / span * pixels).astype(np.int64), pixels - 1)
+        if span > 0
+        else np.zeros(len(x), np.int64)
+    )
+    starts = np.flatnonzero(np.diff(columns, prepend=-1))
+    ends = np.append(starts[1:], len(x)) - 1
+    order = np.lexsort((y, columns))  # the values of each column in rising order
+    return np.unique(np.concatenate([starts, ends, order[starts], order[ends]]))
+
+
+def _draw_panel(axes: "Axes", panel: CurvePanel, x_label: str) -> None:
+    parts = 0
+    for curve in panel.curves:
+        if not len(curve.x):
+            continue
+        if curve.style == "part":
+            line, marker = _PART_STYLES[parts % len(_PART_STYLES)]
+            parts += 1
+            style: dict[str, Any] = {
+                "linestyle": line,
+                "marker": marker,
+                "markersize": 3,
+                "color": QUIET,
+                "linewidth": 1,
+            }
+            axes.plot(curve.x, curve.y, label=curve.label, **style)
+        else:
+            _draw_curve(axes, curve)
+    if panel.is_logarithmic:
+        axes.set_yscale("log")
+    if panel.limits is not None:
+        axes.set_ylim(*panel.limits)
+    if panel.best is not None:
+        axes.plot(*panel.best, marker="o", markersize=8, markerfacecolor="none", markeredgecolor=INK)
+    if panel.note:
+        axes.text(0.5, 0.5, panel.note, transform=axes.transAxes, ha="center", color=QUIET, fontsize=9)
+    if sum(bool(len(curve.x)) for curve in panel.curves) > 1:
+        for text in axes.legend(frameon=False, fontsize=8, labelcolor=INK).get_texts():
+            text.set_parse_math(False)
+    _format_axes(axes, panel, x_label)
+
+
+def _draw_curve(axes: "Axes", curve: Curve) -> None:
+    is_faint, has_points = curve.style == "faint", curve.style == "points"
+    has_points = has_points or len(curve.x) == 1  # a line of one point is invisible
+    axes.plot(
+        curve.x,
+        curve.y,
+        color=COLOURS[curve.colour % len(COLOURS)],
+        linestyle="solid" if is_faint or has_points else DASHES[curve.colour % len(DASHES)],
+        label=None if is_faint else curve.label,
+        alpha=0.28 if is_faint else 1.0,
+        linewidth=1 if is_faint else 1.6,
+        marker=MARKERS[curve.colour % len(MARKERS)] if has_points else "",
+        markersize=3.5,
+    )
+
+
+def _format_axes(axes: "Axes", panel: CurvePanel, x_label: str) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+
+    axes.set_title(panel.heading, fontsize=11, color=INK, loc="left")
+    if panel.unit:
+        axes.set_ylabel(panel.unit, fontsize=8, color=QUIET)
+    elif not panel.is_logarithmic:
+        axes.ticklabel_format(axis="y", style="sci", scilimits=(-2, 4), useMathText=True)
+        axes.yaxis.get_offset_text().set_fontsize(8)
+    axes.set_xlabel(x_label, fontsize=8, color=QUIET)
+    axes.grid(color=GRID, linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.tick_params(labelsize=8, colors=QUIET, length=0)
+    if panel.is_logarithmic:
+        low, high = axes.get_ylim()
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 1000 * low else (1,)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+        axes.yaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_color(GRID)

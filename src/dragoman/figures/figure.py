@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dragoman.base.errors import DataError
 from dragoman.base.files import atomic_write
+from dragoman.figures.canvas import save
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -98,8 +99,6 @@ class Figure(ABC):
         paths = [Path(file) for file in files]
         pictures = [file for file in paths if file.suffix not in (".json", ".csv")]
         if pictures:
-            from dragoman.figures.pictures.figure import save
-
             save(self.draw(), *pictures)
         for file in paths:
             if file.suffix == ".json":

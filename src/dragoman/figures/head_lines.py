@@ -8,8 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.base.errors import ConfigError
+from dragoman.figures.canvas import DASHES, axes_in_inches, draw_title
 from dragoman.figures.figure import Figure
 from dragoman.figures.heads import head_weights, layer_title
+from dragoman.figures.style import COLOURS, INK, QUIET
+from dragoman.figures.text_layout import shorten_token, text_width
 from dragoman.models.attention_weights import AttentionMap
 
 if TYPE_CHECKING:
@@ -17,6 +20,19 @@ if TYPE_CHECKING:
 
 SMALLEST = 0.1
 """Weight below which a line is omitted."""
+
+_ROW, _SPAN, _POINTS = 0.27, 3.2, 9.0
+"""Distance of tokens, distance of the columns in inches, and font size."""
+
+_TITLE, _MARGIN, _LEGEND = 0.7, 0.3, 0.25
+_MAX_HEIGHT = 40.0
+"""Maximum height of a picture in inches; in longer texts, the letters are smaller."""
+
+_SPREAD = 0.5
+"""Distance of the lines of the first and the last head between the same tokens, as a share of a row."""
+
+_THICKEST = 5.0
+"""Width in points of the line of the weight 1; half of it if there are several heads."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -63,10 +79,51 @@ class HeadLines(Figure):
             yield self.headings[head], query, key, self.rows[query], self.columns[key], weight
 
     def draw(self) -> "matplotlib.figure.Figure":
-        """Draw the tokens in two columns with lines between them."""
-        from dragoman.figures.pictures.head_lines import draw_head_lines
+        """Draw the tokens in two columns with lines between them.
 
-        return draw_head_lines(self.title, (self.rows, self.columns), self.headings, list(self.lines()), self.query)
+        The lines of different heads between the same tokens are side by side. Queries without lines are grey.
+        """
+        left, right = ([shorten_token(each) for each in side] for side in (self.rows, self.columns))
+        count = max(len(left), len(right))
+        thickest = _THICKEST if len(self.headings) == 1 else _THICKEST / 2
+        row = min(_ROW, (_MAX_HEIGHT - _TITLE - _LEGEND * (len(self.headings) + 1)) / count)
+        points = _POINTS * row / _ROW
+        start = _MARGIN + max(text_width(each, points) for each in left) + 0.1
+        end = start + _SPAN
+        width = max(end + 0.1 + max(text_width(each, points) for each in right) + _MARGIN, 6.5)
+        bottom = _TITLE + count * row
+        height = bottom + _LEGEND * (len(self.headings) + 1)
+        figure, axes = axes_in_inches(width, height)
+        draw_title(axes, self.title, _MARGIN, _TITLE / 2)
+        shared: dict[str, Any] = {"fontsize": points, "va": "center", "parse_math": False}
+        for number, token in enumerate(left):
+            ink = QUIET if self.query not in (None, number) else INK
+            axes.text(start - 0.08, _middle(number, row), token, color=ink, ha="right", **shared)
+        for number, token in enumerate(right):
+            axes.text(end + 0.08, _middle(number, row), token, color=INK, **shared)
+        for head, first, second, weight in sorted(self.lines(), key=lambda line: -line[3]):  # thin lines on top
+            shift = row * _SPREAD * ((head + 0.5) / len(self.headings) - 0.5)
+            axes.plot(
+                [start, end],
+                [_middle(first, row) + shift, _middle(second, row) + shift],
+                color=COLOURS[head % len(COLOURS)],
+                linestyle=DASHES[head % len(DASHES)],
+                linewidth=max(0.5, thickest * weight),
+                alpha=0.25 + 0.75 * min(1.0, weight),
+                solid_capstyle="butt",
+                dash_capstyle="butt",
+            )
+        for number, heading in enumerate(self.headings):
+            middle = bottom + _LEGEND * (number + 0.8)
+            axes.plot(
+                [_MARGIN, _MARGIN + 0.5],
+                [middle, middle],
+                color=COLOURS[number % len(COLOURS)],
+                linestyle=DASHES[number % len(DASHES)],
+                linewidth=2,
+            )
+            axes.text(_MARGIN + 0.6, middle, heading, fontsize=8, color=INK, va="center", parse_math=False)
+        return figure
 
 
 def head_lines(
@@ -99,3 +156,7 @@ def head_lines(
         query=query,
         smallest=smallest,
     )
+
+
+def _middle(number: int, row: float) -> float:
+    return _TITLE + (number + 0.5) * row

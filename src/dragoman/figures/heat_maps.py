@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dragoman.figures.canvas import colour_map
 from dragoman.figures.figure import Figure
+from dragoman.figures.style import SHADES, SIGNED
+from dragoman.figures.token_grid import ExtendedEnds, TokenGrid
 
 if TYPE_CHECKING:
     import matplotlib.figure
 
 _SCALE_QUANTILE = 0.995
 """Quantile of the magnitudes at which the colour scale ends. Larger values have the colour of the scale's end."""
+
+_COMPACT_PANEL = 1.9
+"""Side of a panel in inches in pictures of all layers and heads."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,11 +98,24 @@ class HeatMaps(Figure):
 
     def draw(self) -> "matplotlib.figure.Figure":
         """Draw all panels with the same colour scale."""
-        from dragoman.figures.pictures.heat_maps import draw_heat_maps
-
-        panels = [[(each.heading, each.values) for each in row] for row in self.grid]
-        scale = (-self.limit if self.is_signed else 0.0, self.limit)
-        return draw_heat_maps(self.title, panels, (self.rows, self.columns), scale, self.unit, self.compact)
+        low, high = -self.limit if self.is_signed else 0.0, self.limit
+        height, width = len(self.grid), max(map(len, self.grid))
+        grid = (
+            TokenGrid.overview(height, width, self.rows, self.columns, _COMPACT_PANEL)
+            if self.compact
+            else TokenGrid.with_labels(height, width, self.rows, self.columns)
+        )
+        figure, axes = grid.begin(self.title)
+        colours = colour_map(SIGNED if self.is_signed else SHADES)
+        for row, panels in enumerate(self.grid):
+            for column, each in enumerate(panels):
+                image = grid.panel(axes, row, column, each.heading, each.values, cmap=colours, vmin=low, vmax=high)
+        grid.end(axes)
+        if self.unit:
+            largest = max(float(np.abs(each.values).max()) for panels in self.grid for each in panels)
+            extend: ExtendedEnds = None if largest <= high else "both" if self.is_signed else "max"
+            grid.colour_bar(figure, image, self.unit, extend)
+        return figure
 
 
 def _name(row: int) -> str:

@@ -113,10 +113,10 @@ class Inspection:
         picture without attention to a source; DataError if the picture does not fit the source.
         """
         # a local import, because importing matplotlib takes a second
-        from dragoman.figures.pictures.document import draw_document
-        from dragoman.figures.pictures.regions import RegionPicture, draw_regions, read_picture
-        from dragoman.figures.pictures.relevance import draw_relevance
-        from dragoman.figures.pictures.tree import draw_trees
+        from dragoman.figures.constituency_tree import draw_trees
+        from dragoman.figures.document import draw_document
+        from dragoman.figures.regions import RegionPicture, draw_regions, read_picture
+        from dragoman.figures.relevance import draw_relevance
 
         folder = Path(folder)
         check_new_folder(folder)

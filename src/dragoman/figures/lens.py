@@ -6,10 +6,21 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from numpy.typing import NDArray
 
+from dragoman.figures.canvas import axes_in_inches, colour_map, draw_title
 from dragoman.figures.figure import Figure
+from dragoman.figures.style import INK, QUIET, SHADES
+from dragoman.figures.text_layout import shorten_token, text_width
 
 if TYPE_CHECKING:
     import matplotlib.figure
+
+_ROW, _POINTS, _SMALL = 0.42, 8.0, 6.0
+_TITLE, _MARGIN, _NOTE = 0.6, 0.25, 0.45
+_MAX_WIDTH = 60.0
+"""Maximum width of a picture in inches; the letters of longer texts are smaller."""
+_DARK = 0.6
+_LABEL = 14
+"""Maximum number of characters of a token."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -48,9 +59,38 @@ class LayerLens(Figure):
 
     def draw(self) -> "matplotlib.figure.Figure":
         """Draw the highest layer on top, with a token in each cell whose shade is its probability."""
-        from dragoman.figures.pictures.lens import draw_lens
+        from matplotlib.patches import Rectangle
 
-        return draw_lens(self.title, (self.layers, self.columns), self.tokens, self.probabilities)
+        shades = colour_map(SHADES)
+        cells = [[shorten_token(each, _LABEL) for each in row] for row in self.tokens]
+        heads = [shorten_token(each, _LABEL) for each in self.columns]
+        cell = max(text_width(each, _POINTS) for row in [*cells, heads] for each in row) + 0.16
+        left = _MARGIN + max(text_width(each, _POINTS) for each in self.layers) + 0.1
+        scale = min(1.0, (_MAX_WIDTH - left - _MARGIN) / (cell * len(self.columns)))
+        cell *= scale
+        width = max(left + cell * len(self.columns) + _MARGIN, 6.0)
+        height = _TITLE + _ROW * (len(self.layers) + 1) + _NOTE
+        figure, axes = axes_in_inches(width, height)
+        draw_title(axes, self.title, _MARGIN, _TITLE / 2)
+        shared: dict[str, Any] = {"ha": "center", "va": "center", "parse_math": False}
+        for row, (layer, shown, values) in enumerate(
+            zip(reversed(self.layers), reversed(cells), self.probabilities[::-1].tolist(), strict=True)
+        ):
+            top = _TITLE + row * _ROW
+            axes.text(left - 0.08, top + _ROW / 2, layer, fontsize=_POINTS, color=QUIET, ha="right", va="center")
+            for column, (token, value) in enumerate(zip(shown, values, strict=True)):
+                x = left + column * cell
+                axes.add_patch(Rectangle((x, top), cell, _ROW, facecolor=shades(value), edgecolor="white", linewidth=1))
+                ink = "white" if value > _DARK else INK
+                axes.text(x + cell / 2, top + 0.38 * _ROW, token, fontsize=_POINTS * scale, color=ink, **shared)
+                axes.text(x + cell / 2, top + 0.78 * _ROW, f"{value:.2f}", fontsize=_SMALL * scale, color=ink, **shared)
+        bottom = _TITLE + len(self.layers) * _ROW
+        for column, head in enumerate(heads):
+            style = {**shared, "fontsize": _POINTS * scale, "color": INK}
+            axes.text(left + (column + 0.5) * cell, bottom + _ROW / 2, head, **style)
+        note = "shade and number: probability of the token; bottom row: the token that follows in the text"
+        axes.text(_MARGIN, height - _NOTE / 2, note, fontsize=8, color=QUIET, va="center")
+        return figure
 
 
 def layer_lens(

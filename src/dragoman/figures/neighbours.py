@@ -50,7 +50,7 @@ class NodeInspection:
         Raises ConfigError if the folder exists and is not empty.
         """
         # a local import, because importing matplotlib takes a second
-        from dragoman.figures.pictures.neighbours import draw_neighbours
+        from dragoman.figures.neighbour_weights import draw_neighbours
 
         folder = Path(folder)
         check_new_folder(folder)

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from dragoman.base.cancellation import until_cancelled
 from dragoman.base.errors import ConfigError, DragomanError
 from dragoman.checkpoint.store import checkpoints_by_step
-from dragoman.figures.curve import Curve, CurvePanel
-from dragoman.figures.curves import Curves
+from dragoman.figures.curves import Curve, CurvePanel, Curves
 from dragoman.figures.heat_maps import HeatMap, HeatMaps
 from dragoman.inference.prediction.predictor import Text
 from dragoman.inference.translation.translator import Translator

@@ -8,9 +8,8 @@ from typing import Any, Literal, TypeVar
 from dragoman.addons.lecture.probability_tree import ProbabilityTree
 from dragoman.base.errors import ConfigError
 from dragoman.decode.search import Hypothesis, SearchConfig
-from dragoman.figures.hypotheses import Outcome
 from dragoman.figures.inspection import check_not_blank
-from dragoman.figures.search_tree import SearchTreeFigure, search_tree
+from dragoman.figures.search_tree import Outcome, SearchTreeFigure, search_tree
 from dragoman.inference.translation.request import Request
 from dragoman.inference.translation.result import Translation
 from dragoman.inference.translation.translator import Translator

@@ -4,8 +4,7 @@ import numpy as np
 from torch import Tensor
 
 from dragoman.addons.lecture.position_criteria import Probe, Setting, first_rise
-from dragoman.figures.curve import Curve, CurvePanel
-from dragoman.figures.curves import Curves
+from dragoman.figures.curves import Curve, CurvePanel, Curves
 from dragoman.figures.matrices import Matrices
 
 _SLIDE = "deck 001, four criteria for positions; deck 002, positions"

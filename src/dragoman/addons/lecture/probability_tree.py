@@ -10,8 +10,7 @@ from torch import Tensor
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.search import Hypothesis, SearchConfig, search
 from dragoman.decode.search_tree import Fate, SearchTree
-from dragoman.figures.hypotheses import Outcome, TreeNode
-from dragoman.figures.search_tree import SearchTreeFigure
+from dragoman.figures.search_tree import Outcome, SearchTreeFigure, TreeNode
 from dragoman.models.interface import Memory, Output, State
 from dragoman.text.symbols import BOS, EOS, SPECIAL_SYMBOLS
 

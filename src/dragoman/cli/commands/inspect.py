@@ -93,7 +93,7 @@ def inspect(
     from dragoman.base.machine.device import use_threads
     from dragoman.exchange.ctranslate2.folder import check_model_kind
     from dragoman.figures.inspection import PAGE
-    from dragoman.figures.pictures.figure import find_fonts
+    from dragoman.figures.text_layout import find_fonts
     from dragoman.inference.prediction.predictor import Predictor
 
     use_threads(threads)

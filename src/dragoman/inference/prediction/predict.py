@@ -137,7 +137,7 @@ class _TreePictures:
 
     def write(self) -> None:
         """Draw all trees. A warning reports trees beyond `_MAX_PICTURES`."""
-        from dragoman.figures.pictures.tree import draw_trees  # matplotlib takes long to import
+        from dragoman.figures.constituency_tree import draw_trees  # matplotlib takes long to import
 
         if len(self._trees) > _MAX_PICTURES:
             warn(f"{self._file} shows the first {_MAX_PICTURES} of {len(self._trees):,} trees")

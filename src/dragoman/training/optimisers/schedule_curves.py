@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dragoman.figures.curve import Curve, CurvePanel
-from dragoman.figures.curves import Curves
+from dragoman.figures.curves import Curve, CurvePanel, Curves
 from dragoman.training.optimisers.schedule import ScheduleConfig
 
 _POINTS = 2000

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from dragoman.base.errors import ConfigError, DataError
-from dragoman.figures.curve import Curve, CurvePanel, Floats
-from dragoman.figures.curves import Curves
+from dragoman.figures.curves import Curve, CurvePanel, Curves, Floats
 from dragoman.metrics.metric import Metric
 from dragoman.metrics.registry import METRICS
 from dragoman.training.progress.run_log import Record, RunLog, series

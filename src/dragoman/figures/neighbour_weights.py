@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 from math import cos, pi, sin
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from matplotlib.axes import Axes
-
-from dragoman.figures.pictures.figure import SHADES, new_figure, save, shorten_text
-from dragoman.figures.style import BLUE, GRID, INK, QUIET
+from dragoman.figures.canvas import colour_map, new_figure, save
+from dragoman.figures.style import BLUE, GRID, INK, QUIET, SHADES
+from dragoman.figures.text_layout import shorten_text
 from dragoman.models.attention_weights import NeighbourWeights
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _PANEL = 5.2
 """Side of a panel in inches."""
@@ -39,15 +42,17 @@ def draw_neighbours(node: str, title: str, layers: Sequence[NeighbourWeights], *
     save(figure, *files)
 
 
-def _draw_layer(axes: Axes, node: str, layer: NeighbourWeights, largest: float) -> None:
+def _draw_layer(axes: "Axes", node: str, layer: NeighbourWeights, largest: float) -> None:
     axes.set_axis_off()
     axes.set(xlim=(-1.75, 1.75), ylim=(-1.6, 1.6), aspect="equal")
-    shown = layer.order[:_MAX_NEIGHBOURS]
-    for place, index in enumerate(shown):
-        angle = pi / 2 - 2 * pi * place / len(shown)
+    shown, shades = layer.order[:_MAX_NEIGHBOURS], colour_map(SHADES)
+    for position, index in enumerate(shown):
+        angle = pi / 2 - 2 * pi * position / len(shown)
         x, y, weight = cos(angle), sin(angle), float(layer.mean[index])
-        share = weight / largest
-        axes.plot([0, x], [0, y], color=SHADES(0.2 + 0.8 * share), linewidth=max(0.4, _THICKEST * share), zorder=1)
+        fraction = weight / largest
+        axes.plot(
+            [0, x], [0, y], color=shades(0.2 + 0.8 * fraction), linewidth=max(0.4, _THICKEST * fraction), zorder=1
+        )
         axes.plot(x, y, "o", color=BLUE, markersize=6, zorder=2)
         name = (
             f"{shorten_text(layer.ids[index])} (itself)" if layer.ids[index] == node else shorten_text(layer.ids[index])

@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from matplotlib.image import imread
 from numpy.typing import NDArray
 
 from dragoman.base.errors import DataError
-from dragoman.figures.pictures.figure import new_figure, save
+from dragoman.figures.canvas import new_figure, save
 from dragoman.figures.style import INK, ORANGE
 from dragoman.models.attention_weights import AttentionMap
 
@@ -34,6 +33,8 @@ def read_picture(picture: RegionPicture, regions: int) -> NDArray[np.float64]:
     regions: number of regions that the model has read. Raises DataError if it is not that of the picture, and if the
     file cannot be read.
     """
+    from matplotlib.image import imread
+
     if picture.rows * picture.columns != regions:
         raise DataError(
             f"the picture is divided into {picture.rows} × {picture.columns} regions, but the input has {regions} "
@@ -67,9 +68,9 @@ def draw_regions(pixels: NDArray[np.float64], picture: RegionPicture, attention:
         axes.set_axis_off()
         axes.set_title(word, fontsize=10, color=INK, parse_math=False)
         axes.imshow(pixels * _brightness(weights, picture, height, width)[:, :, None], interpolation="nearest")
-        place: Any = divmod(int(weights.argmax()), picture.columns)
+        position: Any = divmod(int(weights.argmax()), picture.columns)
         cell = width / picture.columns, height / picture.rows
-        left, top = place[1] * cell[0] - 0.5, place[0] * cell[1] - 0.5
+        left, top = position[1] * cell[0] - 0.5, position[0] * cell[1] - 0.5
         outline = ([left, left + cell[0], left + cell[0], left, left], [top, top, top + cell[1], top + cell[1], top])
         axes.plot(*outline, color=ORANGE, linewidth=1.2)
         axes.text(

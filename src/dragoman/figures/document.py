@@ -2,14 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from matplotlib.axes import Axes
-from matplotlib.patches import Rectangle
-
-from dragoman.figures.pictures.figure import SHADES, new_figure, save, shorten_text, text_width
-from dragoman.figures.pictures.word_lines import word_lines
-from dragoman.figures.style import GRID, INK, ORANGE, QUIET
+from dragoman.figures.canvas import axes_in_inches, colour_map, draw_title, save
+from dragoman.figures.style import GRID, INK, ORANGE, QUIET, SHADES
+from dragoman.figures.text_layout import shorten_text, text_width, word_lines
 from dragoman.models.attention_weights import SentenceWeights
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _WIDTH, _LEFT, _RIGHT = 10.0, 1.0, 0.3
 """Width of the picture, and of its margins, in inches."""
@@ -29,21 +30,12 @@ def draw_document(label: str, sentences: Sequence[SentenceWeights], *files: Path
     words of unimportant sentences are pale (Yang et al. 2016, section 3.5). files: output files; the format is PNG or
     SVG, according to the suffix.
     """
+    from matplotlib.patches import Rectangle
+
     lines = [list(_lines(each)) for each in sentences]
     height = _TITLE + _NOTE + sum(max(1, len(each)) * _LINE + _GAP for each in lines)
-    figure = new_figure(_WIDTH, height, layout=None)
-    axes = figure.add_axes((0, 0, 1, 1))
-    axes.set_axis_off()
-    axes.set(xlim=(0, _WIDTH), ylim=(height, 0))
-    axes.text(
-        0.3,
-        _TITLE / 2,
-        f"predicted: {shorten_text(label, _MAX_LENGTH)}",
-        fontsize=12,
-        color=INK,
-        va="center",
-        parse_math=False,
-    )
+    figure, axes = axes_in_inches(_WIDTH, height)
+    draw_title(axes, f"predicted: {shorten_text(label, _MAX_LENGTH)}", 0.3, _TITLE / 2)
     largest = max(each.weight for each in sentences)
     strongest = max((max(_shades(each), default=0.0) for each in sentences), default=0.0) or 1.0
     top = _TITLE
@@ -74,12 +66,14 @@ def _word_width(word: str, value: float) -> float:
     return text_width(word, _POINTS) + 0.08
 
 
-def _draw_line(axes: Axes, line: Sequence[tuple[str, float, float]], top: float, strongest: float) -> None:
-    x = _LEFT
+def _draw_line(axes: "Axes", line: Sequence[tuple[str, float, float]], top: float, strongest: float) -> None:
+    from matplotlib.patches import Rectangle
+
+    x, shades = _LEFT, colour_map(SHADES)
     for word, value, width in line:
-        share = value / strongest
-        axes.add_patch(Rectangle((x, top), width, _WORD, facecolor=SHADES(share), edgecolor=GRID, linewidth=0.4))
-        ink = "white" if share > 0.6 else INK
+        fraction = value / strongest
+        axes.add_patch(Rectangle((x, top), width, _WORD, facecolor=shades(fraction), edgecolor=GRID, linewidth=0.4))
+        ink = "white" if fraction > 0.6 else INK
         middle = x + width / 2, top + _WORD / 2
         axes.text(*middle, word, fontsize=_POINTS, color=ink, ha="center", va="center", parse_math=False)
         x += width + _GAP

@@ -6,8 +6,8 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from dragoman.base.files import atomic_write
-from dragoman.figures.pictures.figure import text_width
 from dragoman.figures.style import BLUE, DEFAULT_FONT, GREYS, INK, QUIET
+from dragoman.figures.text_layout import text_width
 from dragoman.text.trees.tree import Tree
 
 _SIZE, _GAP = 13, 16.0
@@ -44,7 +44,7 @@ def _draw(tree: Tree) -> tuple[list[str], float, float]:
     """Return the shapes of a tree, and its width and height in pixels."""
     edges = [_MARGIN + each for each in accumulate(_widths(tree), initial=0.0)]
     middles = [(first + last) / 2 for first, last in pairwise(edges)]
-    depths, places = tree.depths(), _places(tree, middles)
+    depths, positions = tree.depths(), _positions(tree, middles)
     bottom = _height(max(depths, default=-1) + 1)
     lines: list[str] = []
     texts: list[str] = []
@@ -60,7 +60,7 @@ def _draw(tree: Tree) -> tuple[list[str], float, float]:
             texts += [_text(middles[event], bottom, tag, QUIET), _text(middles[event], bottom + 1.5 * _SIZE, text, INK)]
         else:
             number = next(numbers)
-            position = places[number], _height(depths[number])
+            position = positions[number], _height(depths[number])
             lines += _edge(parents, *position)
             texts.append(_text(*position, event.label, BLUE))
             parents.append(position)
@@ -68,7 +68,7 @@ def _draw(tree: Tree) -> tuple[list[str], float, float]:
 
 
 def _widths(tree: Tree) -> list[float]:
-    """Return the widths of the columns of the words, which have room for words, tags and labels."""
+    """Return the widths of the columns of the words, which have space for words, tags and labels."""
     widths = [max(map(_text_width, word)) + _GAP for word in tree.words]
     for label, start, end in reversed(tree.constituents):
         missing = _text_width(label) + _GAP - sum(widths[start:end])
@@ -77,7 +77,7 @@ def _widths(tree: Tree) -> list[float]:
     return widths
 
 
-def _places(tree: Tree, middles: Sequence[float]) -> list[float]:
+def _positions(tree: Tree, middles: Sequence[float]) -> list[float]:
     """Return the horizontal position of each constituent, in the middle between its first and its last part.
 
     middles: the positions of the words.
@@ -95,12 +95,12 @@ def _places(tree: Tree, middles: Sequence[float]) -> list[float]:
         else:
             parents.append(owners[-1] if owners else None)
             owners.append(len(parents) - 1)
-    places = [0.0] * len(parts)
+    positions = [0.0] * len(parts)
     for number in reversed(range(len(parts))):
-        places[number] = (min(parts[number]) + max(parts[number])) / 2
+        positions[number] = (min(parts[number]) + max(parts[number])) / 2
         if (parent := parents[number]) is not None:
-            parts[parent].append(places[number])
-    return places
+            parts[parent].append(positions[number])
+    return positions
 
 
 def _height(depth: int) -> float:

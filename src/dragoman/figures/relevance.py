@@ -3,17 +3,15 @@
 from collections.abc import Iterator, Sequence
 from math import isnan
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Normalize
-from matplotlib.patches import Rectangle
-
-from dragoman.figures.pictures.figure import SIGNED, minus_sign, new_figure, save, shorten_text, text_width
-from dragoman.figures.pictures.word_lines import word_lines
-from dragoman.figures.style import GRID, INK, QUIET
+from dragoman.figures.canvas import axes_in_inches, colour_map, draw_title, save
+from dragoman.figures.style import GRID, INK, QUIET, SIGNED
+from dragoman.figures.text_layout import minus_sign, shorten_text, text_width, word_lines
 from dragoman.models.relevance import Relevance, RelevantText
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _WIDTH, _MARGIN = 9.0, 0.3
 """Width of the picture and of its margins in inches."""
@@ -42,17 +40,17 @@ def draw_relevance(relevance: Relevance, *files: Path) -> None:
 
     files: output files; the format is PNG or SVG, according to the suffix.
     """
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+
     lines = [list(_lines(text)) for text in relevance.texts]
     headings = sum(bool(text.name) for text in relevance.texts)
     height = _TITLE + headings * _HEADING + sum(map(len, lines)) * _LINE_HEIGHT + _LEGEND
-    figure = new_figure(_WIDTH, height, layout=None)
-    axes = figure.add_axes((0, 0, 1, 1))
-    axes.set_axis_off()
-    axes.set(xlim=(0, _WIDTH), ylim=(height, 0))
+    figure, axes = axes_in_inches(_WIDTH, height)
     title = " ".join(
         f"{_TITLES[relevance.method]} the {relevance.output} = {minus_sign(f'{relevance.value:.3f}')}".split()
     )
-    axes.text(_MARGIN, _TITLE / 2, shorten_text(title, 110), fontsize=12, color=INK, va="center", parse_math=False)
+    draw_title(axes, shorten_text(title, 110), _MARGIN, _TITLE / 2)
     known = [abs(value) for text in relevance.texts for value in text.values if not isnan(value)]
     limit = max(known, default=0.0) or 1.0
     top = _TITLE
@@ -68,7 +66,7 @@ def draw_relevance(relevance: Relevance, *files: Path) -> None:
     )
     axes.text(_WIDTH - _MARGIN, height - 0.25, note, fontsize=8, color=QUIET, ha="right", va="center")
     box = (_MARGIN / _WIDTH, (_LEGEND - 0.3) / height, 3.4 / _WIDTH, 0.12 / height)
-    scale = ScalarMappable(Normalize(-limit, limit), SIGNED)
+    scale = ScalarMappable(Normalize(-limit, limit), colour_map(SIGNED))
     bar = figure.colorbar(scale, cax=figure.add_axes(box), orientation="horizontal")
     bar.set_ticks([each * limit for each in _TICKS], labels=[minus_sign(f"{each * limit:.2g}") for each in _TICKS])
     bar.outline.set_visible(False)
@@ -91,14 +89,16 @@ def _word_width(word: str, value: float) -> float:
     return max(text_width(word, _WORD_POINTS) + 0.1, text_width(_number(value), _VALUE_POINTS) + 0.04)
 
 
-def _draw_line(axes: Axes, line: Sequence[tuple[str, float, float]], top: float, limit: float) -> None:
-    x = _MARGIN
+def _draw_line(axes: "Axes", line: Sequence[tuple[str, float, float]], top: float, limit: float) -> None:
+    from matplotlib.patches import Rectangle
+
+    x, colours = _MARGIN, colour_map(SIGNED)
     for word, value, width in line:
-        share = 0.0 if isnan(value) else value / limit
-        colour = SIGNED((share + 1) / 2)
+        fraction = 0.0 if isnan(value) else value / limit
+        colour = colours((fraction + 1) / 2)
         axes.add_patch(Rectangle((x, top), width, _WORD_HEIGHT, facecolor=colour, edgecolor=GRID, linewidth=0.6))
         middle = x + width / 2
-        ink = "white" if abs(share) > _DARK else INK
+        ink = "white" if abs(fraction) > _DARK else INK
         style: dict[str, Any] = {"ha": "center", "va": "center", "parse_math": False}
         axes.text(middle, top + _WORD_HEIGHT / 2, word, fontsize=_WORD_POINTS, color=ink, **style)
         axes.text(middle, top + _WORD_HEIGHT + 0.09, _number(value), fontsize=_VALUE_POINTS, color=QUIET, **style)

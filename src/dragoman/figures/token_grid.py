@@ -4,16 +4,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, cos, radians, sin
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.image import AxesImage
-from matplotlib.patches import Rectangle
 
-from dragoman.figures.pictures.figure import new_figure, shorten_token, text_width
+from dragoman.figures.canvas import axes_in_inches
 from dragoman.figures.style import GRID, INK, QUIET
+from dragoman.figures.text_layout import shorten_token, text_width
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
 
 _MAX_CELL, _MIN_CELL = 0.36, 0.125
 """Maximum and minimum size of a cell in inches. Labels would be too small for smaller cells."""
@@ -64,7 +66,7 @@ class Labels:
 
 
 @dataclass(frozen=True)
-class Sheet:
+class TokenGrid:
     """A grid of panels with the same queries and keys.
 
     rows, columns: number of panels. cell: size of a cell in inches. has_labels: whether tokens are labelled. below:
@@ -82,18 +84,18 @@ class Sheet:
     @classmethod
     def with_labels(
         cls, rows: int, columns: int, queries: Sequence[str], keys: Sequence[str], below: float = _BAR
-    ) -> "Sheet":
-        """Return a sheet with labels and the largest cells that the maximum picture size permits."""
+    ) -> "TokenGrid":
+        """Return a grid with labels and the largest cells that the maximum picture size permits."""
         longest = max(len(queries), len(keys))
         cell = min(_MAX_CELL, max(_MIN_CELL, _PANEL / longest))
-        sheet = cls(rows, columns, queries, keys, cell)
-        cell_width = ((_MAX_SIDE - sheet.left) / columns - sheet.left) / len(keys)
-        cell_height = ((_MAX_SIDE - _TITLE - below) / rows - sheet.above) / len(queries)
+        grid = cls(rows, columns, queries, keys, cell)
+        cell_width = ((_MAX_SIDE - grid.left) / columns - grid.left) / len(keys)
+        cell_height = ((_MAX_SIDE - _TITLE - below) / rows - grid.above) / len(queries)
         return cls(rows, columns, queries, keys, min(cell, cell_width, cell_height), below=below)
 
     @classmethod
-    def overview(cls, rows: int, columns: int, queries: Sequence[str], keys: Sequence[str], side: float) -> "Sheet":
-        """Return a sheet whose panels are at most `side` inches wide and high, with labels if they fit."""
+    def overview(cls, rows: int, columns: int, queries: Sequence[str], keys: Sequence[str], side: float) -> "TokenGrid":
+        """Return a grid whose panels are at most `side` inches wide and high, with labels if they fit."""
         longest = max(len(queries), len(keys))
         cell = min(side / longest, _MAX_CELL)
         return cls(rows, columns, queries, keys, cell, has_labels=cell >= _MIN_CELL)
@@ -133,13 +135,13 @@ class Sheet:
 
     @property
     def size(self) -> tuple[float, float]:
-        """The width and height of the sheet in inches."""
+        """The width and height of the picture in inches."""
         width = self.columns * (self.left + self.width) + max(self.left - _GAP, _GAP)
         return max(width, 5.6), _TITLE + self.rows * (self.above + self.height) + self.below
 
     @property
     def corner(self) -> tuple[float, float]:
-        """The upper left corner of the first panel, in inches from that of the sheet."""
+        """The upper left corner of the first panel, in inches from that of the picture."""
         return self.left, _TITLE + self.above
 
     @property
@@ -147,21 +149,22 @@ class Sheet:
         """The width and height of a cell in inches, which exceed `cell` in very small panels."""
         return self.width / len(self.keys), self.height / len(self.queries)
 
-    def begin(self, title: str) -> tuple[Figure, Axes]:
+    def begin(self, title: str) -> "tuple[Figure, Axes]":
         """Return an empty figure with a title, and axes in inches from the upper left corner of the figure."""
-        width, height = self.size
-        figure = new_figure(width, height, layout=None)
+        figure, axes = axes_in_inches(*self.size)
         figure.suppressComposite = True  # keep each panel a separate image, which is sharp at any size of an SVG
-        axes = figure.add_axes((0, 0, 1, 1))
-        axes.set_axis_off()
         axes.text(_GAP, _TITLE / 2, title, fontsize=12, color=INK, va="center")
         return figure, axes
 
-    def panel(self, axes: Axes, row: int, column: int, heading: str, weights: np.ndarray, **colours: Any) -> AxesImage:
+    def panel(
+        self, axes: "Axes", row: int, column: int, heading: str, weights: np.ndarray, **colours: Any
+    ) -> "AxesImage":
         """Draw a heat map of weights (T, S) with a heading and labels; returns the image.
 
         row, column: position of the panel in the grid. colours: keyword arguments of `Axes.imshow`.
         """
+        from matplotlib.patches import Rectangle
+
         x, y = self.corner
         x, y = x + column * (self.left + self.width), y + row * (self.above + self.height)
         right, bottom = x + self.width, y + self.height
@@ -178,12 +181,12 @@ class Sheet:
                 lines.set(color="white", linewidth=0.6)
         return image
 
-    def end(self, axes: Axes) -> None:
+    def end(self, axes: "Axes") -> None:
         """Set the limits of the axes, after all panels have been drawn."""
         width, height = self.size
         axes.set(xlim=(0, width), ylim=(height, 0))
 
-    def colour_bar(self, figure: Figure, image: AxesImage, label: str, extend: ExtendedEnds) -> None:
+    def colour_bar(self, figure: "Figure", image: "AxesImage", label: str, extend: ExtendedEnds) -> None:
         """Draw the colour bar of all panels.
 
         image: one of the panels. label: label of the colour bar. extend: ends of the scale that some weights exceed.
@@ -195,7 +198,7 @@ class Sheet:
         bar.ax.tick_params(labelsize=8, colors=QUIET, length=0)
         bar.set_label(label, fontsize=8, color=QUIET)
 
-    def _draw_labels(self, axes: Axes, x: float, y: float) -> None:
+    def _draw_labels(self, axes: "Axes", x: float, y: float) -> None:
         """Write labels to the left of a panel and above it. Tick labels would take several times as long to draw."""
         (cell_width, cell_height), rows, columns = self.cell_size, self.row_labels, self.column_labels
         for index, text in enumerate(rows.texts):
