@@ -30,7 +30,6 @@ import httpx
 import jsonschema_rs
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
-
 from serving import memory, server
 
 SECONDS = 20

@@ -24,7 +24,8 @@ settings.load_profile("busy")
 settings.register_profile("fixed", settings.get_profile("busy"), derandomize=True)
 """The same examples in each run (`pytest --hypothesis-profile=fixed`)."""
 
-SLOW_FOLDERS = ("faults", "learn", "lecture", "documentation", "property")
+TESTS = Path(__file__).parent
+SLOW_ROOMS = ("training", "documentation", "extending", "addons", "tasks", "models", "decode")
 """Folders with the slowest tests. They run first, so that short tests remain to be balanced between workers."""
 
 
@@ -42,8 +43,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put slow tests first; otherwise keep the order."""
-    ranks = {name: rank for rank, name in enumerate(SLOW_FOLDERS)}
-    items.sort(key=lambda item: ranks.get(item.path.parent.name, len(SLOW_FOLDERS)))
+    ranks = {name: rank for rank, name in enumerate(SLOW_ROOMS)}
+    items.sort(key=lambda item: ranks.get(item.path.relative_to(TESTS).parts[0], len(SLOW_ROOMS)))
 
 
 def pytest_collection_finish() -> None:

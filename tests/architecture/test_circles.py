@@ -5,7 +5,9 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-SOURCE = Path(__file__).resolve().parents[2] / "src"
+from repository import ROOT
+
+SOURCE = ROOT / "src"
 INCLUDE = re.compile(r'^\s*#include "([^"]+)"', re.MULTILINE)
 
 

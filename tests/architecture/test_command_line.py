@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 from documented import command, options
+from repository import ROOT
 
 from dragoman.base.settings.config import known_settings
 from dragoman.tasks.kinds import TASKS
 from dragoman.tasks.train import load_recipe
 
-ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 RECIPES = sorted((ROOT / "recipes").glob("*.yaml"))
 PAGES_WITH_RECIPES = [

@@ -1,7 +1,8 @@
 """docs/lecture/decks.md names only settings, commands, options, files, tests, names and headings that exist."""
 
 import pytest
-from documented import ROOT, code, faults, items
+from documented import code, faults, items
+from repository import ROOT
 
 DOCS = ROOT / "docs"
 PAGE = (DOCS / "lecture" / "decks.md").read_text(encoding="utf-8")

@@ -6,12 +6,12 @@ import re
 import sys
 import tomllib
 from functools import cache
-from pathlib import Path
+
+from repository import ROOT
 
 COMES_WITH_TORCH = {"triton"}
 """Included in PyTorch for GPUs, but not in PyTorch for CPUs; the code that imports it also works without it."""
 
-ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 

@@ -4,8 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
-from documented import FENCED, ROOT, items, rows
+from documented import FENCED, items, rows
 from figures import Figure, bare_numbers, fault, figures, rounds_to, sources
+from repository import ROOT
 
 DOCS = ROOT / "docs"
 LECTURE = DOCS / "lecture"

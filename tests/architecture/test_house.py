@@ -8,10 +8,11 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from repository import ROOT
+
 import dragoman
 from dragoman.base.settings.config import Config
 
-ROOT = Path(__file__).resolve().parents[2]
 LONGEST_FILE = 400
 FOLDERS = ("src", "tests", "docs", "recipes", "benchmarks", ".ci")
 TEXT = {".py", ".c", ".h", ".md", ".yaml", ".yml", ".toml", ".json", ".sh", ""}

@@ -9,9 +9,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from repository import ROOT
 
 pytest.importorskip("importlinter")
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def check_contracts(source: Path, folder: Path) -> subprocess.CompletedProcess[str]:

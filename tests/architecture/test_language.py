@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 import regex
+from repository import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 READ = ("*.py", "*.md", "*.c", "*.h", "*.js", "*.html", "*.yaml", "*.toml")
 # These quote the forbidden phrases, or the settings of old results.
 UNREAD = ("tests/architecture/test_language.py",)
@@ -47,11 +47,11 @@ FORBIDDEN = regex.compile("|".join(f"(?:{pattern})" for pattern in PATTERNS.valu
 """Compiled by `regex`, which finds many alternatives four times as fast as `re`."""
 EXCEPTIONS = (
     ("src/dragoman/addons/documents/document.py", "mended"),  # the former name of a public field
-    ("tests/unit/test_guarding.py", "done.mended"),
-    ("tests/unit/test_backtranslation.py", "my dear friend"),  # texts to translate
-    ("tests/unit/test_bulk.py", "dear"),
-    ("tests/unit/test_translated_subtitles.py", "dear <font"),
-    ("tests/unit/test_translated_subtitles.py", "MY DEAR"),
+    ("tests/inference/translation/guard/test_guarding.py", "done.mended"),
+    ("tests/tasks/augmentation/test_backtranslation.py", "my dear friend"),  # texts to translate
+    ("tests/addons/bulk/test_bulk.py", "dear"),
+    ("tests/addons/documents/subtitles/test_translated_subtitles.py", "dear <font"),
+    ("tests/addons/documents/subtitles/test_translated_subtitles.py", "MY DEAR"),
 )
 
 

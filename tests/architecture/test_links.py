@@ -4,7 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
-from documented import FENCED, ROOT, faults
+from documented import FENCED, faults
+from repository import ROOT
 
 DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])

@@ -1,11 +1,10 @@
 """The lists of "Where to add something" in docs/architecture.md name files and folders that exist."""
 
 import re
-from pathlib import Path
 
 import pytest
+from repository import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 SECTION = PAGE.partition("## Where to add something")[2].partition("\n## ")[0]
 ITEMS = re.findall(r"^- \*\*(.+?)\*\*(.*(?:\n  .*)*)", SECTION, flags=re.MULTILINE)

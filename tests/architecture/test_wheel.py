@@ -8,13 +8,13 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from repository import ROOT
 from tiny_model import write_tiny_model
 
 from dragoman.native.build import compiled_library
 from dragoman.native.compiler import INSTRUCTION_SETS, LIBRARIES, compilable, library_name, machine
 
 pytest.importorskip("hatchling", reason="building without an isolated environment needs hatchling here")
-ROOT = Path(__file__).resolve().parents[2]
 
 
 PREBUILT = "dragoman/native/prebuilt"

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 from code_blocks import form_faults, inputs
-from documented import ROOT
 from page_commands import PageCommands
 from page_inputs import DATA, INPUTS, provide
+from repository import ROOT
 
 DOCS = ROOT / "docs"
 PAGES = sorted(

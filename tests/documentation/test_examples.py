@@ -6,9 +6,9 @@ from inspect import getdoc, isclass
 from typing import Any
 
 import pytest
-from documented import ROOT
 from page_commands import PageCommands
 from page_inputs import provide
+from repository import ROOT
 
 import dragoman
 

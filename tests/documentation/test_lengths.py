@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from documented import ROOT
+from repository import ROOT
 
 LIMITS = {"README.md": 500, "docs/start/*.md": 600, "docs/how-to/**/*.md": 600, "docs/explanation/*.md": 1500}
 """Maximum number of words of a page, code included."""

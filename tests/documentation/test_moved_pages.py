@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
-from documented import ROOT, anchors
+from documented import anchors
+from repository import ROOT
 
 DOCS = ROOT / "docs"
 MOVED = (DOCS / "moved.txt").read_text(encoding="utf-8")

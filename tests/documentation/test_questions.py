@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from documented import FENCED, ROOT
+from documented import FENCED
+from repository import ROOT
 
 DOCS = ROOT / "docs"
 SITE = ROOT / "build" / "docs"

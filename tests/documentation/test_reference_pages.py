@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from repository import ROOT
 from tiny_model import write_tiny_model
 
 from dragoman.base.errors import DragomanError, Interrupted
@@ -22,7 +23,6 @@ from dragoman.text.tokenizers import SOURCE_FILE, TARGET_FILE
 from dragoman.training.profiling.profile import JSON_FILE, TEXT_FILE
 from dragoman.training.progress.report import CURVES_FILE, LOG_FILE
 
-ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "docs" / "reference"
 _GENERATE = "run: make reference"
 

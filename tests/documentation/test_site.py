@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from documented import ROOT
 from made_once import made_once
+from repository import ROOT
 
 pytest.importorskip("furo", reason="Sphinx is not installed: make docs installs it")
 

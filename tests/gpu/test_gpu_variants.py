@@ -1,15 +1,10 @@
 """Every model variant on a GPU has the loss, gradient and searches of the CPU, and finite values in half precision."""
 
 import copy
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "property"))
-
 from searching import searched
 from torch import Tensor
 from variant_checks import BATCH, SOURCES, built

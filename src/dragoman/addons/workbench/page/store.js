@@ -26,7 +26,7 @@
 //    The frame (frame.js) requests the content, shows loading, empty, refused and unreachable states, explains the
 //    figure, and exports it. Figures are drawn by a module of `drawings/` for each kind of figure. Texts go into the page
 //    as text nodes only (dom.js), and tokens into a <bdi>, because of right-to-left scripts.
-// 3. A browser test in tests/browser/workbench/test_workbench_NAME.py, and a line in docs/how-to/inspecting/workbench.md.
+// 3. A browser test in tests/addons/workbench/page/test_workbench_NAME.py, and a line in docs/how-to/inspecting/workbench.md.
 
 /** Settings that views of a sentence share. They are kept when the view changes. */
 const SHARED = ["model", "source", "target", "to"];

@@ -1,0 +1,69 @@
+"""The start-up time of commands: nothing that takes a second is imported without need."""
+
+import subprocess
+import sys
+from importlib.metadata import version
+
+import pytest
+from repository import FORMAT_1
+
+MODEL = FORMAT_1
+PROGRAM = """
+import sys
+from dragoman import Translator
+from dragoman.models.architectures.seq2seq import ModelConfig
+Translator.load(sys.argv[1], device="cpu").translate(["a"])
+for kind in ("learned", "relative", "rotary", "alibi", "one_hot"):
+    ModelConfig.model_validate({"positions": {"kind": kind}})
+ModelConfig.model_validate({"preset": "rnn"})
+ModelConfig.model_validate({"encoder": {"kind": "convolutional"}, "decoder": {"kind": "bytenet"}})
+sys.exit("torch._dynamo" in sys.modules)
+"""
+
+
+OLD = tuple(map(int, version("torch").split("+")[0].split(".")[:2])) < (2, 13)
+
+
+@pytest.mark.skipif(OLD, reason="torch before 2.13 imports it also for Tensor.sign on the meta device")
+def test_translating_imports_no_compiler() -> None:
+    """torch imports it for random tensors and torch.arange on the meta device, and for dispatch modes."""
+    result = subprocess.run([sys.executable, "-c", PROGRAM, str(MODEL)], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr or "torch._dynamo is imported, which takes a second"
+
+
+TRAINING = """
+import sys
+import dragoman.training.run.loop
+from dragoman.training.ranks.group import open_ranks
+with open_ranks("cpu") as ranks:
+    ranks.wait()
+several = [f"torch.distributed.{name}" for name in ("fsdp", "checkpoint", "tensor")]
+sys.exit(" ".join(name for name in several if name in sys.modules) or 0)
+"""
+
+
+def test_one_process_imports_nothing_for_several() -> None:
+    result = subprocess.run([sys.executable, "-c", TRAINING], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+COMMAND = """
+import atexit, gc, sys
+from dragoman.cli.main import main
+usual = gc.get_threshold()
+sys.argv = ["dragoman", "settings", "train.max_steps"]
+def collected():
+    return sum(each["collections"] for each in gc.get_stats())
+atexit.register(lambda: print(gc.get_freeze_count() > 100_000))  # called last
+before = collected()
+main()
+print(collected() - before)
+gc.collect()
+print(gc.get_threshold() == usual, gc.callbacks)
+"""
+
+
+def test_a_command_collects_no_garbage_while_it_imports_and_when_it_ends() -> None:
+    result = subprocess.run([sys.executable, "-c", COMMAND], capture_output=True, text=True, check=True)
+    *_, imports, after, end = result.stdout.splitlines()
+    assert (imports, after, end) == ("0", "True []", "True")

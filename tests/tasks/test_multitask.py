@@ -1,0 +1,180 @@
+"""Several tasks in one run: the batches of an update, its gradient, and the results of a run."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from engines import build_engine
+from pydantic import ValidationError
+from tiny_model import tiny_batch, tiny_config, tiny_model, tiny_tokenizers
+from training_runs import BESIDE, RUN, SETTINGS, Server, differences, outcome, wait_until_reached, write_corpus
+
+from dragoman.base.errors import ConfigError, DataError
+from dragoman.base.settings.load import load_settings
+from dragoman.data.batches.batch import collate_text
+from dragoman.data.batches.plan import BatchPlan
+from dragoman.tasks.kinds import open_job
+from dragoman.tasks.multitask.job import temperature_weights
+from dragoman.tasks.multitask.members import Member, MultiTaskObjective, TaskBatch
+from dragoman.tasks.multitask.plan import Interleaved, TaskBatches
+from dragoman.tasks.translation import config
+from dragoman.tasks.translation.config import TranslationRun
+from dragoman.tasks.translation.multitask import DecoderLanguageModel
+from dragoman.training.machine.journal import Journal
+from dragoman.training.objectives.cross_entropy import CrossEntropy
+from dragoman.training.objectives.objective import TrainingPoint
+from dragoman.training.updates.update import Update
+
+
+def plan(first: int, *sizes: int) -> BatchPlan:
+    """A plan of batches with `rows` rows, numbered from `first` on."""
+    ends = first + np.cumsum(sizes)
+    return BatchPlan([np.arange(end - size, end) for end, size in zip(ends, sizes, strict=True)], (0.0,))
+
+
+def test_every_round_has_a_batch_of_each_task_and_the_first_is_read_once() -> None:
+    first, epochs = plan(0, 2, 3, 1, 2, 2), [plan(0, 4, 1), plan(0, 2, 3), plan(0, 5)]
+    mixed = Interleaved([[first], epochs], [0, 10])
+    assert len(mixed) == 10
+    assert [batch.tolist() for batch in mixed[::2]] == [batch.tolist() for batch in first.batches]
+    others = [batch + 10 for each in epochs for batch in each.batches]
+    assert [batch.tolist() for batch in mixed[1::2]] == [batch.tolist() for batch in others]
+    own = TaskBatches(mixed, range(3, 10, 2), 10)
+    assert [batch.tolist() for batch in own] == [(batch - 10).tolist() for batch in others[1:]]
+    assert mixed[-1].tolist() == mixed[9].tolist()
+    with pytest.raises(IndexError):
+        mixed[10]
+
+
+def test_an_update_moves_by_the_weighted_sum_of_the_tasks_mean_losses(tmp_path: Path) -> None:
+    model = tiny_model(tiny_config(dropout=0.0), tiny_tokenizers())
+    texts = collate_text([[1, 9, 8, 7, 2], [1, 5, 2]], [0, 1])
+    pairs, plain, weight = tiny_batch(5), CrossEntropy(), 0.3
+    members = {
+        "translation": Member("translation", None, 1.0, lambda model: model),  # type: ignore[arg-type]
+        "text": Member("text", None, weight, DecoderLanguageModel.from_translator),  # type: ignore[arg-type]
+    }
+    mixed = MultiTaskObjective(members, dict.fromkeys(members, plain))
+    model.train()
+    means = [
+        plain(model, pairs).total / pairs.target_tokens,
+        plain(DecoderLanguageModel.from_translator(model), texts).total / texts.target_tokens,
+    ]
+    expected = torch.autograd.grad(means[0] + weight * means[1], list(model.parameters()), allow_unused=True)
+    before = [parameter.detach().clone() for parameter in model.parameters()]
+    engine = build_engine(model, mixed, torch.optim.SGD(model.parameters(), lr=0.0), Journal(tmp_path / "journal"))
+    # one task has several batches, which must count as one
+    batches = [*(TaskBatch("translation", part) for part in pairs.split(2)), TaskBatch("text", texts)]
+    result = engine.step(Update(batches), TrainingPoint(1), 1.0)
+    for old, parameter, gradient in zip(before, model.parameters(), expected, strict=True):
+        torch.testing.assert_close(old - parameter.detach(), gradient, rtol=1e-3, atol=1e-6)
+    assert result.loss == pytest.approx(float(means[0] + weight * means[1]), rel=1e-5)
+    assert result.losses.keys() == members.keys()
+    assert result.cross_entropy == pytest.approx(sum(result.losses.values()))
+    assert result.target_tokens == pairs.target_tokens + texts.target_tokens
+
+
+def test_a_temperature_sets_weights_by_tokens() -> None:
+    assert temperature_weights([100, 400, 25], 2) == pytest.approx([1, 2, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("ranks", "precision"), [(1, "bfloat16"), pytest.param(2, "float32", marks=pytest.mark.slow)], ids=["1", "2"]
+)
+def test_a_killed_mixture_is_resumed_bit_for_bit(server: Server, tmp_path: Path, ranks: int, precision: str) -> None:
+    """In bfloat16, the batches of both tasks are packed. This choice is stored with the run."""
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    for folder in (whole, killed):
+        folder.mkdir()
+        arguments = ["train", *write_corpus(folder, 60), *SETTINGS, *BESIDE, "train.max_steps=24"]
+        arguments.append(f"train.precision={precision}")
+    assert [process.wait() for process in server.start_ranks(ranks, whole, *arguments)] == [0] * ranks
+    processes = server.start_ranks(ranks, killed, *arguments)
+    wait_until_reached(processes[0], 10)
+    for process in processes:
+        process.kill()
+        process.wait()
+    resumed = server.start_ranks(ranks, killed, *arguments, "--resume")
+    assert [process.wait() for process in resumed] == [0] * ranks
+    stored = load_settings(killed / RUN / "config.yaml", [], TranslationRun)
+    assert stored.auxiliary_tasks is not None
+    for batches in (stored.data.batch, stored.auxiliary_tasks.tasks["reversed"].data.batch):
+        assert batches.packed is (precision == "bfloat16")
+    expected: dict[str, Any] = outcome(whole)
+    assert differences(expected, outcome(killed)) == []
+    judged = [line for line in expected["log"] if "valid_bleu" in line]
+    assert all({"valid_reversed_loss", "valid_reversed_perplexity"} <= line.keys() for line in judged)
+    trained = [line for line in expected["log"] if "losses" in line]
+    assert trained[-1]["losses"].keys() == {"translation", "reversed"}
+    assert trained[-1]["losses"]["reversed"] < trained[0]["losses"]["reversed"]
+    meta = json.loads((whole / RUN / "meta.json").read_text())
+    assert "train.b" in meta["data"]
+
+
+def test_the_flops_are_those_of_the_decoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The preset of a language model as large as the text of an auxiliary task is not the model that is trained."""
+    monkeypatch.chdir(tmp_path)
+    corpus = ["data={train: {source: train.a, target: train.b}, valid: {source: valid.a, target: valid.b}}"]
+    write_corpus(tmp_path)
+    job = open_job(load_settings(None, [*corpus, f"out={RUN}", *SETTINGS, *BESIDE], TranslationRun))
+    try:
+        job.prepare()
+        translation, auxiliary = (member.job for member in job._members)  # type: ignore[attr-defined]
+        plans = [member.plan(0) for member in (translation, auxiliary)]
+        counts = []
+        for member, planned in zip((translation, auxiliary), plans, strict=True):
+            counted = sum(batch.target_tokens for batch in member.batches(planned, 0, 0, False))
+            assert member.target_token_count() == pytest.approx(counted, rel=0.05)
+            counts.append(counted / len(planned))
+        width, layers, network, vocabulary = 16, 1, 32, translation.tokenizers.target.size
+        weights = layers * (4 * width**2 + 2 * width * network) + width * vocabulary
+        # forward and backward, with attention scores for at most 9 tokens
+        assert auxiliary.flops_per_target_token() == pytest.approx(6 * weights, rel=0.2)
+        each = [translation.flops_per_target_token(), auxiliary.flops_per_target_token()]
+        mean = sum(flops * count for flops, count in zip(each, counts, strict=True)) / sum(counts)
+        assert job.flops_per_target_token() == pytest.approx(mean, rel=0.05)
+    finally:
+        job.close()
+
+
+def test_incompatible_settings_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_corpus(tmp_path, 20)
+    corpus = ["data={train: {source: train.a, target: train.b}, valid: {source: valid.a, target: valid.b}}", "out=run"]
+    with pytest.raises(ConfigError, match="remove the weight of reversed"):
+        load_settings(None, [*corpus, *BESIDE, "auxiliary_tasks.temperature=5"], TranslationRun)
+    wrong = [*corpus, *BESIDE, "auxiliary_tasks.tasks.reversed.data.train.text=nowhere"]
+    run = load_settings(None, wrong, TranslationRun)
+    with pytest.raises(DataError, match="nowhere"):
+        open_job(run)
+
+
+def test_the_former_name_of_the_section_is_read_with_a_note(capsys: pytest.CaptureFixture[str]) -> None:
+    corpus = ["data={train: {source: train.a, target: train.b}, valid: {source: valid.a, target: valid.b}}", "out=run"]
+    former = [setting.replace("auxiliary_tasks.", "beside.", 1) for setting in BESIDE]
+    config._warn_of_beside.cache_clear()
+    run = load_settings(None, [*corpus, *former], TranslationRun)
+    assert run == load_settings(None, [*corpus, *BESIDE], TranslationRun)
+    assert capsys.readouterr().err.count("the beside section is now called auxiliary_tasks") == 1
+    assert load_settings(None, [*corpus, *BESIDE, "beside=null"], TranslationRun).auxiliary_tasks is None
+    heavier = load_settings(None, [*corpus, *BESIDE, "beside.tasks.reversed.weight=3"], TranslationRun).auxiliary_tasks
+    assert heavier is not None
+    assert (heavier.tasks["reversed"].weight, heavier.tasks["reversed"].data.block) == (3, 9)
+    stored = {**load_settings(None, corpus, TranslationRun).model_dump(mode="json"), "beside": None}
+    del stored["auxiliary_tasks"]  # as stored by runs of earlier versions
+    assert load_settings(stored, [], TranslationRun).auxiliary_tasks is None
+
+
+def test_several_tasks_are_not_sharded() -> None:
+    corpus = {"source": "a", "target": "b"}
+    settings = {
+        "data": {"train": corpus, "valid": {"source": "c", "target": "d"}},
+        "auxiliary_tasks": {"tasks": {"more": {"data": {"train": {"text": "e"}, "valid": {"text": "f"}}}}},
+        "train": {"parallel": "fsdp"},
+        "out": "run",
+    }
+    with pytest.raises(ValidationError, match="use train.parallel=ddp"):
+        TranslationRun.model_validate(settings)
