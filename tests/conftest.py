@@ -72,7 +72,7 @@ def no_waiting_for_the_disk() -> Iterator[None]:
 def undetected_languages() -> Iterator[None]:
     """Detect no languages for model cards, because this loads a large model. A test of the detection restores it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dragoman.checkpoint.card_languages.sample_language", lambda sentences: None)
+        patch.setattr("dragoman.checkpoint.card.languages.sample_language", lambda sentences: None)
         yield
 
 

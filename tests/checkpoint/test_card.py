@@ -7,9 +7,9 @@ import pytest
 from huggingface_hub import ModelCard
 
 import dragoman
-from dragoman.checkpoint.card import UNKNOWN, model_card
-from dragoman.checkpoint.card_metadata import metric_identifier
-from dragoman.checkpoint.card_paths import without_folders
+from dragoman.checkpoint.card.card import model_card
+from dragoman.checkpoint.card.markdown import UNKNOWN, without_folders
+from dragoman.checkpoint.card.metadata import metric_identifier
 from dragoman.checkpoint.meta import Meta, Score, dump_meta, parse_meta
 from dragoman.text.detection.sample import sample_language
 
@@ -121,7 +121,7 @@ def test_unstated_languages_are_those_in_the_names_of_the_files(corpus: Any, lan
 
 
 def test_languages_that_no_name_contains_are_detected(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.checkpoint.card_languages.sample_language", sample_language)
+    monkeypatch.setattr("dragoman.checkpoint.card.languages.sample_language", sample_language)
     sentences = {
         "source": ["The old man sat by the river and watched the boats go by in the morning."] * 3,
         "target": ["Der alte Mann saß am Fluss und sah am Morgen den Booten nach, die vorbeifuhren."] * 3,
@@ -187,7 +187,7 @@ def test_card_names_the_word_vectors_that_tables_began_with() -> None:
 
 def test_a_run_passes_its_validation_texts_to_the_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = {"The": "en", "Der": "de"}
-    monkeypatch.setattr("dragoman.checkpoint.card_languages.sample_language", lambda texts: names[texts[0][:3]])
+    monkeypatch.setattr("dragoman.checkpoint.card.languages.sample_language", lambda texts: names[texts[0][:3]])
     pair = "The old man sat by the river every morning.\tDer alte Mann saß jeden Morgen am Fluss.\n"
     (tmp_path / "pairs.tsv").write_text(pair * 8, encoding="utf-8")
     settings = {

@@ -9,7 +9,7 @@ from tiny_model import SOURCES, TARGETS, write_tiny_model
 
 from dragoman import Translator, measure_precision_cost, train
 from dragoman.base.errors import ConfigError, DataError, ModelError
-from dragoman.checkpoint.card import with_section
+from dragoman.checkpoint.card.markdown import with_section
 from dragoman.checkpoint.folder import CARD, PRECISION, fingerprint, load_model_folder, write_model_folder
 from dragoman.checkpoint.precision_cost import Int8Cost, PrecisionCost, PrecisionScores, read_precision_cost
 from dragoman.checkpoint.tensors import model_parameters

@@ -165,7 +165,7 @@ def test_hidden_links_are_not_drawn_and_the_others_look_the_same() -> None:
 
 
 def test_the_colours_of_the_workbench_are_those_of_the_pictures() -> None:
-    file = Path(dragoman.__file__).parent / "workbench" / "page" / "colours.css"
+    file = Path(dragoman.__file__).parent / "addons" / "workbench" / "page" / "colours.css"
     assert file.read_text("utf-8") == style_sheet(), (
         "run python -m dragoman.figures.style > src/dragoman/addons/workbench/page/colours.css"
     )

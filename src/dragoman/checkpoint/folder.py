@@ -20,8 +20,8 @@ from dragoman.base.imports import advice, import_requested_modules, missing_modu
 from dragoman.base.log import warn
 from dragoman.base.machine.memory import available_memory
 from dragoman.base.settings.yaml import parse_yaml
-from dragoman.checkpoint.card import model_card
-from dragoman.checkpoint.card_languages import Samples
+from dragoman.checkpoint.card.card import model_card
+from dragoman.checkpoint.card.languages import Samples
 from dragoman.checkpoint.meta import FORMAT_VERSION, Meta, dump_meta, parse_meta
 from dragoman.checkpoint.tensors import Shape, load_tensors, model_parameters, read_shapes, save_tensors
 from dragoman.models.assembly import SkipInitialValues

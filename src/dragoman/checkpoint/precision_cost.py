@@ -10,8 +10,7 @@ from dragoman.base.files import atomic_write
 from dragoman.base.log import warn
 from dragoman.base.settings.config import Config
 from dragoman.base.settings.load import parse_settings
-from dragoman.checkpoint.card import with_section
-from dragoman.checkpoint.card_table import table
+from dragoman.checkpoint.card.markdown import table, with_section
 from dragoman.checkpoint.folder import CARD, PRECISION
 
 MAX_BLEU_LOSS = 0.2

@@ -10,7 +10,7 @@ from dragoman.base.errors import DataError, ModelError
 from dragoman.base.log import quietly
 from dragoman.base.machine.device import choose_device, use_threads
 from dragoman.base.settings.load import parse_settings
-from dragoman.checkpoint.card import task_kind
+from dragoman.checkpoint.card.card import task_kind
 from dragoman.checkpoint.folder import CONFIG, load_model_folder, read_config
 from dragoman.data.corpora.inputs import Lines
 from dragoman.data.noise.noise import Corruption

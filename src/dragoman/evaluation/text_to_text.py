@@ -11,7 +11,7 @@ from dragoman.base.errors import ConfigError, in_files
 from dragoman.base.log import quietly
 from dragoman.base.machine.device import use_threads
 from dragoman.base.settings.load import Overrides, all_overrides, load_settings, parse_settings
-from dragoman.checkpoint.card import task_kind
+from dragoman.checkpoint.card.card import task_kind
 from dragoman.checkpoint.folder import CONFIG, read_config
 from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
 from dragoman.data.corpora.readers import HeldOutRecords, read_references

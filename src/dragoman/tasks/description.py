@@ -18,7 +18,7 @@ from dragoman.base.settings.load import (
     load_settings,
     read_document,
 )
-from dragoman.checkpoint.card import task_kind
+from dragoman.checkpoint.card.card import task_kind
 from dragoman.checkpoint.folder import parse_folder_model, read_config, read_meta
 from dragoman.figures.figure import Figure
 from dragoman.figures.masks import applied_masks

@@ -9,7 +9,7 @@ import torch
 from tiny_model import SOURCES, TARGETS, tiny_config
 
 from dragoman.base.errors import ConfigError
-from dragoman.checkpoint.card import model_card
+from dragoman.checkpoint.card.card import model_card
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder, model_parameters, write_model_folder
 from dragoman.checkpoint.meta import Meta, dump_meta
 from dragoman.cli.main import main

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from dragoman.checkpoint.card import with_section
-from dragoman.checkpoint.card_metadata import LIBRARY
+from dragoman.checkpoint.card.markdown import with_section
+from dragoman.checkpoint.card.metadata import LIBRARY
 from dragoman.checkpoint.folder import CARD
 
 _USE = (

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from dragoman.base.files import atomic_write
-from dragoman.checkpoint.card import with_section
-from dragoman.checkpoint.card_table import table
+from dragoman.checkpoint.card.markdown import table, with_section
 from dragoman.checkpoint.folder import CARD
 from dragoman.checkpoint.start import Start
 from dragoman.metrics.labels.report import Measure, Report

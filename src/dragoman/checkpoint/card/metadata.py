@@ -11,8 +11,8 @@ from typing import Any
 
 import yaml
 
-from dragoman.checkpoint.card_languages import CardLanguages
-from dragoman.checkpoint.card_paths import without_folders
+from dragoman.checkpoint.card.languages import CardLanguages
+from dragoman.checkpoint.card.markdown import UNKNOWN, without_folders
 from dragoman.checkpoint.meta import Meta, Score
 from dragoman.models.kinds import ModelKind
 from dragoman.text.detection.languages import base_language
@@ -158,7 +158,7 @@ def _datasets(meta: Meta, config: Mapping[str, Any]) -> list[str]:
 def _results(scores: Sequence[Score], task: str, config: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the scores by the data that they were measured on."""
     for data in dict.fromkeys(score.data for score in scores):
-        name = without_folders(data, config) or "not stated"
+        name = without_folders(data, config) or UNKNOWN
         metrics = [
             {
                 "type": metric_identifier(score.metric),

@@ -4,15 +4,13 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from dragoman.checkpoint.card_architecture import architecture
-from dragoman.checkpoint.card_languages import CardLanguages, Samples
-from dragoman.checkpoint.card_metadata import metadata
-from dragoman.checkpoint.card_paths import without_folders
-from dragoman.checkpoint.card_table import table
+from dragoman.checkpoint.card.architecture import architecture
+from dragoman.checkpoint.card.languages import CardLanguages, Samples
+from dragoman.checkpoint.card.markdown import UNKNOWN, table, without_folders
+from dragoman.checkpoint.card.metadata import metadata
 from dragoman.checkpoint.meta import Meta
 from dragoman.models.kinds import ModelKind, describe_kind
 
-UNKNOWN = "not stated"
 _NO_LICENCE = (
     f"{UNKNOWN}: ask its authors before you distribute it. Authors: add `license` to the metadata above, or set "
     "`data.licence` before training"
@@ -111,24 +109,6 @@ def task_kind(config: Mapping[str, Any]) -> str | None:
     """Return the kind of the task of a run, or None if its settings do not state it."""
     task = config.get("task")
     return task.get("kind") if isinstance(task, Mapping) else None
-
-
-def with_section(card: str, title: str, lines: Sequence[str]) -> str:
-    """Return a card with a section. It replaces the section of this title, or else precedes the section `Use`."""
-    heading, following = f"## {title}", "## Use"
-    existing = card.splitlines()
-    start = existing.index(heading) if heading in existing else None
-    if start is not None:
-        rest = existing[start + 1 :]
-        end = next((number for number, line in enumerate(rest, start + 1) if line.startswith("## ")), len(existing))
-        before, after = existing[:start], existing[end:]
-    elif following in existing:
-        place = existing.index(following)
-        before, after = existing[:place], existing[place:]
-    else:
-        before, after = [*existing, ""], []
-    lines = without_folders("\n".join(lines)).split("\n")
-    return "\n".join([*before, heading, "", *lines, "", *after]).rstrip("\n") + "\n"
 
 
 def _word_vectors(meta: Meta, model: Any) -> dict[str, str]:

@@ -3,9 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dragoman.checkpoint.card_table import table
-
-UNKNOWN = "not stated"
+from dragoman.checkpoint.card.markdown import UNKNOWN, table
 
 
 def architecture(model: Mapping[str, Any], parameters: Mapping[str, int]) -> list[str]:
