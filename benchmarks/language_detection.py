@@ -21,7 +21,7 @@ from importlib import import_module
 from pathlib import Path
 
 from dragoman.data.corpora.lines import open_lines
-from dragoman.text.detection.detector import Detector
+from dragoman.text.languages.detector import Detector
 
 Found = list[tuple[str, float]]
 _HOLES = re.compile(r"%\(\w+\)[sd]|%[sd]|\{[^}]*\}|<[^>]*>|.*\x04|\s+")

@@ -25,7 +25,7 @@ from dragoman.figures.search_tree import search_tree
 from dragoman.figures.style import style_sheet
 from dragoman.metrics.alignment_error_rate import GoldLinks
 from dragoman.models.attention_weights import AttentionMap
-from dragoman.text.differences import Difference
+from dragoman.text.words import Difference
 from dragoman.training.progress.training_curves import compared_curves
 
 GOLD = GoldLinks({(0, 0), (1, 1)}, {(0, 0), (1, 1), (2, 1)})

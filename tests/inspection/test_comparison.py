@@ -26,7 +26,7 @@ from dragoman.checkpoint.meta import Meta
 from dragoman.figures.bars import Bars
 from dragoman.figures.comparison import Comparison
 from dragoman.inspection.comparison import compare_translations, rank_pairs
-from dragoman.text.differences import word_differences
+from dragoman.text.words import word_differences
 
 SOURCE, REFERENCE = "a dog runs in the park .", "ein Hund rennt im Park ."
 TEXTS = ("ein Hund schläft im Park .", "Hund rennt im großen Park .")

@@ -23,10 +23,10 @@ from dragoman.text.pieces import (
     divided_words,
     words_splitter,
 )
+from dragoman.text.scripts import SHARED_LETTERS, UNSPACED_SCRIPTS, unspaced_class
 from dragoman.text.symbols import UNK
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
-from dragoman.text.unspaced_scripts import SHARED_LETTERS, UNSPACED_SCRIPTS, script_class
 from dragoman.text.vocabularies.bpe import BPEConfig
 
 LINES = {
@@ -41,8 +41,8 @@ LINES = {
     "Latin": "All human beings are born free and equal, naïve or not (1948).",
 }
 PARTS = [*LINES.values(), *"ーあ漢กไ้〇a1 \u0301\u200d"]
-SCRIPTS = script_class(r"\p{{Script={}}}")
-UNSPACED = regex.compile(rf"[\p{{L}}&&[{SCRIPTS}{SHARED_LETTERS}]]", regex.V1)
+SCRIPTS = unspaced_class(r"\p{{Script={}}}")
+UNSPACED = regex.compile(rf"[\p{{L}}&&[{SCRIPTS}]]", regex.V1)
 KINDS = ("bpe", "unigram", "wordpiece", "word")
 
 
@@ -160,7 +160,7 @@ def test_the_sample_limits_the_bytes_of_distinct_words(tmp_path: Path, monkeypat
 
 
 def test_all_scripts_are_known_to_both_libraries() -> None:
-    for script in UNSPACED_SCRIPTS:
+    for script in UNSPACED_SCRIPTS.values():
         character = next(
             chr(code)
             for code in range(0x3400 if script == "Han" else 0x0E00, sys.maxunicode)

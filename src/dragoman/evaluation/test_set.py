@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from dragoman.base.log import warn
 from dragoman.metrics.metric import warn_of_blank_references
-from dragoman.text.writing_systems import count_words
+from dragoman.text.words import count_words
 
 _FEW_EXAMPLES = 100
 """Number of examples below which p-values are unreliable."""

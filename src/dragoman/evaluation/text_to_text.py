@@ -22,7 +22,7 @@ from dragoman.inference.generation.language_model import LanguageModel
 from dragoman.inference.translation.translator import Translator
 from dragoman.metrics.registry import METRICS, metric_of, metrics_with
 from dragoman.models.kinds import LANGUAGE_MODEL, kind_of
-from dragoman.text.sentences import Splitter
+from dragoman.text.sentences.splitter import Splitter
 
 ROUGE = metrics_with("rougeL")
 _SEED = 1

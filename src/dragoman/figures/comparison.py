@@ -12,7 +12,7 @@ from dragoman.figures.figure import Figure
 from dragoman.figures.style import COLOURS, INK, QUIET
 from dragoman.figures.text_layout import minus_sign, shorten_token, text_width
 from dragoman.metrics.alignment_error_rate import Link
-from dragoman.text.differences import Difference
+from dragoman.text.words import Difference
 
 if TYPE_CHECKING:
     import matplotlib.figure

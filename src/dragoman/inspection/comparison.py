@@ -13,7 +13,7 @@ from dragoman.inspection.alignments import NO_ATTENTION, attention_aligner
 from dragoman.metrics.bleu import BLEU
 from dragoman.metrics.chrf import ChrF
 from dragoman.statistical.alignment.links.links import Alignment
-from dragoman.text.differences import Difference, word_differences
+from dragoman.text.words import Difference, word_differences
 
 METRICS = {metric.key: metric for metric in (ChrF(), BLEU())}
 """The metrics of single sentences, by the name of an order of `rank_pairs`."""

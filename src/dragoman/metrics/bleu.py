@@ -13,7 +13,7 @@ from sacrebleu.metrics.helpers import extract_all_word_ngrams
 from dragoman.metrics.bleu_tokenizer import DEFAULT
 from dragoman.metrics.metric import Score, check_lines, check_sources
 from dragoman.metrics.summed import NgramMetric, Statistics
-from dragoman.text.writing_systems import count_words, is_unspaced_text
+from dragoman.text.words import count_words, is_unspaced_text
 
 _LOG_OF_ZERO = -9999999999.0
 """sacrebleu's logarithm of 0."""

@@ -14,7 +14,8 @@ from sacrebleu.utils import SACREBLEU_DIR
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.log import info, warn
-from dragoman.text.writing_systems import is_unspaced_text, writing_system
+from dragoman.text.languages.scripts import writing_system
+from dragoman.text.words import is_unspaced_text
 
 DEFAULT = "13a"
 """The tokeniser of languages with spaces between words, which is sacrebleu's default."""

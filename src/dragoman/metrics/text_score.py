@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from dragoman.base.errors import DataError
-from dragoman.text import writing_systems
+from dragoman.text import words
 from dragoman.text.symbols import UNK
 
 
@@ -114,7 +114,7 @@ def count_words(text: str) -> int:
 
     In scripts without spaces between words, each character counts as a word.
     """
-    return writing_systems.count_words(text) + 1 + text.count("\n")
+    return words.count_words(text) + 1 + text.count("\n")
 
 
 def count_bytes(text: str) -> int:

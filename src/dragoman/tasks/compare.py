@@ -5,7 +5,7 @@ from dragoman.base.settings.load import Overrides
 from dragoman.data.held_out.check import Finding
 from dragoman.tasks.kinds import open_job
 from dragoman.tasks.train import Recipe, load_recipe
-from dragoman.text.detection.detector import release_model
+from dragoman.text.languages.detector import release_model
 
 
 def compare_data(recipe: Recipe = None, overrides: Overrides = (), *, quiet: bool = False) -> tuple[Finding, ...]:

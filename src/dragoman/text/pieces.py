@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from tokenizers import Regex
 from tokenizers.pre_tokenizers import ByteLevel, Split
 
-from dragoman.text.unspaced_scripts import SHARED_LETTERS, script_class
+from dragoman.text.scripts import unspaced_class
 
 WORDS = (
     r" ?[\p{L}\p{M}\x{200C}\x{200D}]+"  # letters with combining marks and joiners, and one preceding space
@@ -23,7 +23,7 @@ In a script without spaces, such a word is a whole clause. Only `text.divide_uns
 LONGEST_RUN = 64
 """Maximum number of characters of a word in a script without spaces, in addition to the marks of its last letter."""
 
-_UNSPACED = script_class(r"\p{{{}}}") + SHARED_LETTERS
+_UNSPACED = unspaced_class(r"\p{{{}}}")
 _FIRST = rf"[[\p{{L}}\p{{M}}〇]&&[{_UNSPACED}]]"  # 〇 is a number in Unicode, but a letter in Chinese text
 _NEXT = rf"[\p{{M}}\x{{200C}}\x{{200D}}{_FIRST}]"
 

@@ -1,7 +1,8 @@
-"""Scripts of characters and texts, by Unicode's properties Script and Script_Extensions (UAX #24).
+"""Scripts of characters and texts, and the scripts without spaces between words, by Unicode's properties Script and
+Script_Extensions (UAX #24).
 
-Scripts are ISO 15924 codes, such as `Latn`. Hiragana and Katakana, which are always used together, count as one script,
-`Hrkt`.
+Scripts are ISO 15924 codes, such as `Latn`. In the scripts of a text, Hiragana and Katakana, which are always used
+together, count as one script, `Hrkt`.
 """
 
 import difflib
@@ -40,10 +41,27 @@ _WEIGHTS = {"Hani": 3, "Hrkt": 2, "Hang": 2}
 """Number of Latin letters to which a character of a script corresponds in translations, where it is not about 1."""
 
 _MIN_SHARE = 0.05
-"""Minimum weighted share of kana or Hangul in the East Asian characters of a text that is Japanese or Korean."""
+"""Minimum weighted fraction of kana or Hangul in the East Asian characters of a text that is Japanese or Korean."""
 
 _LONG = 20
 """Maximum number of ideographs of a text without kana and Hangul that may be a Japanese or Korean name or title."""
+
+_UNSPACED = """
+Hani:Han Hira:Hiragana Kana:Katakana Bopo:Bopomofo Yiii:Yi Nshu:Nushu Tang:Tangut Thai:Thai Laoo:Lao Khmr:Khmer
+Mymr:Myanmar Tibt:Tibetan Tale:Tai_Le Talu:New_Tai_Lue Lana:Tai_Tham Tavt:Tai_Viet Ahom:Ahom Java:Javanese Bali:Balinese
+Cham:Cham Bugi:Buginese Rjng:Rejang Batk:Batak Brah:Brahmi Egyp:Egyptian_Hieroglyphs Xsux:Cuneiform
+"""
+UNSPACED_SCRIPTS = {code: name for code, _, name in (each.partition(":") for each in _UNSPACED.split())}
+"""Scripts that are written without spaces between words: ISO 15924 codes, and names in the Unicode Character Database.
+
+These are the scripts whose lines may be broken within a run of letters (UAX #14: the classes ID, SA, AK and AS), except
+Hangul, and Tibetan, which separates syllables by a mark. The boundaries of UAX #29 do not help in these scripts: they
+separate either every character or, in Katakana, none.
+"""
+
+SHARED_LETTERS = "〆〱-〵〼ーｰﾞﾟ"
+"""Letters of the script Common that occur only in Chinese and Japanese, as part of a character class. Source: the
+property Script_Extensions."""
 
 _ASCII_LETTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 
@@ -94,6 +112,14 @@ def dominant_system(text: str) -> str | None:
     if max(asian["Hang"], asian["Hrkt"]) >= _MIN_SHARE * total:
         return "Kore" if asian["Hang"] > asian["Hrkt"] else "Jpan"
     return "Hanb" if asian["Bopo"] or asian["Hani"] > _LONG * _WEIGHTS["Hani"] else "Hani"
+
+
+def unspaced_class(property_format: str) -> str:
+    """Return the content of a character class that contains the letters of `UNSPACED_SCRIPTS`.
+
+    property_format: the notation of a script in the library of regular expressions, such as `\\p{{Script={}}}`.
+    """
+    return "".join(map(property_format.format, UNSPACED_SCRIPTS.values())) + SHARED_LETTERS
 
 
 def scripts_of(code: str) -> frozenset[str]:

@@ -1,12 +1,59 @@
-"""Words of a text, divided at whitespace or by the class of their characters, in any script."""
+"""Words of a text in any script: at whitespace, by the class of their characters, or counted.
+
+Where a script has no spaces between words, the functions differ: `split_units`, `split_words` and `count_words` treat
+each character as a word, and `countable_words` a run of characters of the usual length of a word.
+"""
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import SequenceMatcher
+from typing import NamedTuple
 
 import regex
 
+from dragoman.text.scripts import unspaced_class
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.text.unspaced_scripts import SHARED_LETTERS, script_class
+
+_UNSPACED_LETTERS = unspaced_class(r"\p{{Script={}}}")
+"""In these scripts, a phrase may start and end at any character."""
+
+WORD_CHARACTER = rf"[[\p{{L}}\p{{M}}\p{{N}}_\u200C\u200D]--[{_UNSPACED_LETTERS}]]"
+"""Character class for `regex.V1`: letters with their marks and joiners, and digits. A run of them is a word."""
+
+_CHARACTER = regex.compile(WORD_CHARACTER, regex.V1)
+_UNSPACED = regex.compile(rf"[{_UNSPACED_LETTERS}\u3000-\u303F\uFF01-\uFF60]", regex.V1)
+_NO_TEXT = b"\xff"
+"""A byte that UTF-8 does not contain, in place of a token without text."""
+_UNITS = regex.compile(rf"{WORD_CHARACTER}+|\s+|.", regex.V1 | regex.DOTALL)
+
+_UNSPACED_LETTER = regex.compile(rf"[{_UNSPACED_LETTERS}--\p{{M}}]", regex.V1)
+_LETTER = regex.compile(r"\p{L}", regex.V1)
+_UNSPACED_WORD = regex.compile(rf"\p{{P}}*[{_UNSPACED_LETTERS}]\p{{M}}*\p{{P}}*", regex.V1)
+_UNSPACED_CHARACTER = regex.compile(rf"[{_UNSPACED_LETTERS}]\p{{M}}*", regex.V1)
+_SAMPLE = 1 << 16
+"""Number of letters after which the fraction of letters of scripts without spaces is not computed any further."""
+
+_LETTERS_PER_WORD = {
+    "Han": 2,
+    r"Hiragana}\p{Script=Katakana": 3,
+    "Thai": 5,
+    "Lao": 6,
+    "Khmer": 6,
+    "Myanmar": 8,
+    "Tibetan": 7,
+}
+"""Number of characters of a script without spaces that correspond to an English word, with vowel signs. In the
+Universal Declaration of Human Rights these are 1.5 for Han in Chinese, 3.5 for kana, 5.2, 5.7, 5.8, 8.2 and 6.9."""
+
+_COUNTED_SCRIPTS = "".join(rf"\p{{Script={script}}}" for script in _LETTERS_PER_WORD)
+_WORD_SEPARATORS = r"\s\u1361"
+"""Whitespace, and the separator of Ethiopic words."""
+
+_SPECIALLY_COUNTED = regex.compile(rf"[{_COUNTED_SCRIPTS}\u1361]")
+_COUNTABLE = regex.compile(
+    "|".join(rf"[\p{{Script={script}}}]{{1,{length}}}" for script, length in _LETTERS_PER_WORD.items())
+    + rf"|[^{_WORD_SEPARATORS}{_COUNTED_SCRIPTS}]+"
+)
 
 
 def word_indices(tokenizer: Tokenizer, text: str) -> list[int | None]:
@@ -23,19 +70,6 @@ def word_spans(text: str) -> list[tuple[int, int]]:
     blank = [True, *map(str.isspace, text), True]
     edges = [index for index in range(len(text) + 1) if blank[index] != blank[index + 1]]
     return list(zip(edges[::2], edges[1::2], strict=True))
-
-
-_UNSPACED_SCRIPTS = script_class(r"\p{{Script={}}}") + SHARED_LETTERS
-"""In these scripts, a phrase may start and end at any character."""
-
-WORD_CHARACTER = rf"[[\p{{L}}\p{{M}}\p{{N}}_\u200C\u200D]--[{_UNSPACED_SCRIPTS}]]"
-"""Character class for `regex.V1`: letters with their marks and joiners, and digits. A run of them is a word."""
-
-_CHARACTER = regex.compile(WORD_CHARACTER, regex.V1)
-_UNSPACED = regex.compile(rf"[{_UNSPACED_SCRIPTS}\u3000-\u303F\uFF01-\uFF60]", regex.V1)
-_NO_TEXT = b"\xff"
-"""A byte that UTF-8 does not contain, in place of a token without text."""
-_UNITS = regex.compile(rf"{WORD_CHARACTER}+|\s+|.", regex.V1 | regex.DOTALL)
 
 
 def is_word_character(character: str) -> bool:
@@ -72,7 +106,7 @@ def number_words(surfaces: Sequence[bytes]) -> list[int]:
     special symbols, are units of their own.
     """
     parts = [surface or _NO_TEXT for surface in surfaces]
-    text = b"".join(parts).decode("utf-8", "surrogateescape")  # an excerpt may start within a character
+    text = b"".join(parts).decode("utf-8", "surrogateescape")  # a block may start within a character
     units: list[int] = []
     for number, (start, end) in enumerate(split_units(text)):
         units += [number] * len(text[start:end].encode("utf-8", "surrogateescape"))
@@ -82,3 +116,64 @@ def number_words(surfaces: Sequence[bytes]) -> list[int]:
         numbers.append(units[min(first, len(units) - 1)])
         start += len(part)
     return numbers
+
+
+def is_unspaced_text(lines: Iterable[str]) -> bool:
+    """Return whether at least half of the letters belong to scripts without spaces between words."""
+    unspaced = letters = 0
+    for line in lines:
+        if not line.isascii():
+            unspaced += len(_UNSPACED_LETTER.findall(line))
+        letters += len(_LETTER.findall(line))
+        if letters > _SAMPLE:
+            break
+    return unspaced > 0 and 2 * unspaced >= letters
+
+
+def count_words(text: str) -> int:
+    """Return the number of words: blank-separated ones, and each character of scripts without spaces.
+
+    Marks and punctuation belong to the character that they follow or precede.
+    """
+    if text.isascii():
+        return len(text.split())
+    rest, characters = _UNSPACED_WORD.subn(" ", text)
+    return int(characters) + len(rest.split())
+
+
+def split_words(text: str) -> list[str]:
+    """Return the words of a text: blank-separated ones, and each character of scripts without spaces."""
+    return text.split() if text.isascii() else _UNSPACED_CHARACTER.sub(r" \g<0> ", text).split()
+
+
+def countable_words(text: str) -> list[str]:
+    """Return the words of a text, for counting. The boundaries are only real where whitespace separates words.
+
+    Text of scripts without spaces is divided into pieces of the usual length of a word.
+    """
+    if text.isascii() or _SPECIALLY_COUNTED.search(text) is None:
+        return text.split()
+    words: list[str] = _COUNTABLE.findall(text)
+    return words
+
+
+class Difference(NamedTuple):
+    """The words `start` to `end` of a text, in place of which another text has the words `other_start` to `other_end`.
+
+    The ends are exclusive, and one of the two ranges may be empty.
+    """
+
+    start: int
+    end: int
+    other_start: int
+    other_end: int
+
+
+def word_differences(words: Sequence[str], others: Sequence[str]) -> tuple[Difference, ...]:
+    """Return the differences between the words of two texts in order. The words between them are the same.
+
+    Long runs of common words are matched first, as in Python's `difflib`, so that the differences are readable, but not
+    always as few as possible.
+    """
+    matcher = SequenceMatcher(None, words, others, autojunk=False)
+    return tuple(Difference(*ranges) for kind, *ranges in matcher.get_opcodes() if kind != "equal")

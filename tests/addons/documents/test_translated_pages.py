@@ -15,8 +15,8 @@ from dragoman.addons.documents.document import translate_document
 from dragoman.addons.documents.formats.union import detect_format
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.cli.main import main
-from dragoman.text.division import MAX_LENGTH
-from dragoman.text.sentences import Splitter
+from dragoman.text.sentences.division import MAX_LENGTH
+from dragoman.text.sentences.splitter import Splitter
 
 pytest.importorskip("sentencex")
 

@@ -16,7 +16,7 @@ from dragoman.data.cleaning.config import CleaningConfig
 from dragoman.data.cleaning.report import CleaningReport
 from dragoman.data.cleaning.rules import PairRules
 from dragoman.data.corpora.items import Pair
-from dragoman.text.word_count import countable_words
+from dragoman.text.words import countable_words
 
 GOOD = [(f"The dog number {number} runs.", f"Der Hund Nummer {number} läuft.") for number in range(20)]
 

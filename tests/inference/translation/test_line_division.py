@@ -18,8 +18,8 @@ from dragoman.inference.translation.line_warnings import LineWarnings
 from dragoman.inference.translation.request import Request
 from dragoman.inference.translation.result import Translation
 from dragoman.inference.translation.window import WindowTranslation
-from dragoman.text.division import MAX_LENGTH
-from dragoman.text.sentences import may_be_divided
+from dragoman.text.sentences.division import MAX_LENGTH
+from dragoman.text.sentences.splitter import may_be_divided
 
 PLAIN = Request(SearchConfig())
 LINES = ["A dog ran.  Two men sleep! A man", "a dog", "", "Two men sleep.", "1. A man. A dog?"]

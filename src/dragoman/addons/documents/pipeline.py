@@ -19,7 +19,7 @@ from dragoman.inference.translation.request import Request, TextRequest
 from dragoman.inference.translation.translator import Translator
 from dragoman.models.attention_weights import AttentionChoice
 from dragoman.statistical.alignment.links.links import Alignment
-from dragoman.text.sentences import Splitter
+from dragoman.text.sentences.splitter import Splitter
 
 
 @dataclass(frozen=True)

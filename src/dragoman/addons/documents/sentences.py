@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import accumulate
 
 from dragoman.addons.documents.passage import Mark, Passage
-from dragoman.text.sentences import Splitter
+from dragoman.text.sentences.splitter import Splitter
 
 
 @dataclass(frozen=True)

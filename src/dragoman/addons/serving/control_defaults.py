@@ -9,7 +9,7 @@ from dragoman.addons.serving.config import ControlConfig, ServeConfig
 from dragoman.base.errors import ConfigError
 from dragoman.inference.control.glossary import Glossary
 from dragoman.inference.control.keep import KeepRules
-from dragoman.text.detection.languages import match_code
+from dragoman.text.languages.codes import match_code
 
 
 @dataclass(frozen=True)

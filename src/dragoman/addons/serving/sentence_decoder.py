@@ -18,7 +18,7 @@ from dragoman.data.corpora.inputs import one_line
 from dragoman.inference.translation.guard.retry import choose_without_retry
 from dragoman.inference.translation.request import TextRequest
 from dragoman.inference.translation.result import Translation
-from dragoman.text.writing_systems import count_words
+from dragoman.text.words import count_words
 
 Result = TypeVar("Result")
 

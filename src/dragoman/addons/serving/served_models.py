@@ -25,7 +25,7 @@ from dragoman.inference.translation.alignment import Aligner
 from dragoman.inference.translation.continuous import ContinuousTranslation
 from dragoman.inference.translation.request import TextRequest
 from dragoman.inference.translation.translator import Translator
-from dragoman.text.detection.languages import match_code
+from dragoman.text.languages.codes import match_code
 
 
 class InProcessBackend:

@@ -9,9 +9,9 @@ from typing import Any
 from dragoman.checkpoint.meta import Meta
 from dragoman.models.interface import Side
 from dragoman.models.kinds import ModelKind
-from dragoman.text.detection.detector import release_model
-from dragoman.text.detection.language_names import NAMES
-from dragoman.text.detection.sample import sample_language
+from dragoman.text.languages.detector import release_model
+from dragoman.text.languages.names import has_name
+from dragoman.text.languages.sample import sample_language
 
 Samples = Mapping[str, Iterable[str]]
 """Some texts of each side, `source` and `target`."""
@@ -21,7 +21,6 @@ _PAIR = re.compile(r"(?:^|[._-])([a-z]{2,3})-([a-z]{2,3})(?=[._-]|$)")
 """Matches a pair of languages in the name of a file, as in `train.en-de.tsv`."""
 
 _FROM_NAMES, _FROM_TEXTS = "names of the data files", "texts"
-_CODES = frozenset(code.lower() for code in NAMES)
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,7 @@ def _languages_of(corpus: Mapping[str, Any], sides: tuple[Side, ...]) -> Iterato
         if code := corpus.get(f"{side}_code") or _ending(corpus.get(side)):
             yield side, str(code)
     pair = _PAIR.findall(PurePath(str(corpus.get("tsv") or corpus.get("jsonl") or "")).name)
-    if pair and all(code in _CODES for code in pair[-1]):
+    if pair and all(map(has_name, pair[-1])):
         backwards = (corpus.get("source_column") or 1) > (corpus.get("target_column") or 2)
         yield from zip(("target", "source") if backwards else ("source", "target"), pair[-1], strict=True)
 
@@ -110,4 +109,4 @@ def _ending(path: Any) -> str | None:
     while name.endswith(_COMPRESSED):
         name = name.rpartition(".")[0]
     stem, _, code = name.rpartition(".")
-    return code if stem and code.lower() in _CODES else None
+    return code if stem and has_name(code) else None

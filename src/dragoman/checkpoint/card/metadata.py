@@ -15,7 +15,7 @@ from dragoman.checkpoint.card.languages import CardLanguages
 from dragoman.checkpoint.card.markdown import UNKNOWN, without_folders
 from dragoman.checkpoint.meta import Meta, Score
 from dragoman.models.kinds import ModelKind
-from dragoman.text.detection.languages import base_language
+from dragoman.text.languages.codes import base_language
 
 LIBRARY = "dragoman"
 

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from dragoman.base.settings.config import Config
 from dragoman.data.cleaning import first_version
-from dragoman.text.language_scripts import language_scripts
+from dragoman.text.languages.scripts import language_scripts
 from dragoman.text.scripts import parse_script
 
 _NEW_IN_VERSION_2 = ("version", "unescape")

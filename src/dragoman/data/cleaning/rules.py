@@ -24,7 +24,7 @@ from dragoman.data.corpora.documents import broken_line
 from dragoman.data.corpora.items import Pair, Passage
 from dragoman.data.corpora.lines import has_broken_utf8
 from dragoman.text.scripts import dominant_system
-from dragoman.text.word_count import countable_words
+from dragoman.text.words import countable_words
 
 _LETTER = regex.compile(r"\p{L}")
 _SENTENCE_END = regex.compile(r"[\p{Sentence_Terminal}…:;]\W*$")

@@ -9,9 +9,9 @@ from dragoman.base.errors import DataError
 from dragoman.base.log import warn
 from dragoman.data.corpora.inline_codes import CODES, LONGEST_CONTENT, Code, join_inline
 from dragoman.data.corpora.items import Pair
-from dragoman.data.corpora.language_codes import match_language_codes
 from dragoman.data.corpora.lines import LONGEST_LINE
 from dragoman.data.corpora.xml import CorpusParser, read_xml
+from dragoman.text.languages.codes import match_language_codes
 
 _BLANKS = re.compile(r"[ \t\r\n]+")
 _MAX_LISTED_LINES = 10

@@ -17,7 +17,7 @@ from dragoman.data.held_out.association import Association, features
 from dragoman.data.held_out.overlap import OverlapCounter
 from dragoman.data.held_out.shifts import ShiftDetector
 from dragoman.data.held_out.sides import Sides
-from dragoman.text.detection.detector import Detector, release_model
+from dragoman.text.languages.detector import Detector, release_model
 from dragoman.text.scripts import dominant_system, main_script, script_name
 
 FEW_PAIRS, FEW_WORDS, FEW_EXAMPLES = 1000, 10_000, 20

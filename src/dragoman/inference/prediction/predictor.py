@@ -40,7 +40,7 @@ from dragoman.models.heads.union import HeadConfig
 from dragoman.text.symbols import UNK
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.unknown_tokens import UnknownTokenWarning
-from dragoman.text.writing_systems import count_words
+from dragoman.text.words import count_words
 
 Text = str | Sequence[str] | Mapping[str, str] | LabelledText | TaggedSentence | ParsedSentence | Question
 """One input of a predictor: a text; a pair of texts, a question and its context, or the words of a sentence; the fields

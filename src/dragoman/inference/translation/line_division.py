@@ -12,8 +12,8 @@ from dragoman.decode.search import SearchConfig
 from dragoman.inference.translation.guard.guard import merge_outcomes
 from dragoman.inference.translation.request import Request, TextRequest
 from dragoman.inference.translation.result import LinePart, Translation
-from dragoman.text.division import MAX_LENGTH, count_letters, divide
-from dragoman.text.sentences import Splitter, may_be_divided
+from dragoman.text.sentences.division import MAX_LENGTH, count_letters, divide
+from dragoman.text.sentences.splitter import Splitter, may_be_divided
 from dragoman.text.symbols import EOS
 
 Span = tuple[int, int]

@@ -7,7 +7,7 @@ from dragoman.base.log import warn
 from dragoman.data.lengths import CorpusLengths, Verdict
 from dragoman.inference.translation.result import LinePart, Translation
 from dragoman.models.interface import LengthLimit
-from dragoman.text.division import count_letters
+from dragoman.text.sentences.division import count_letters
 
 _SHOWN = 10
 _SHORT_TEXT, _SHORT_RATIO = 200, 0.4

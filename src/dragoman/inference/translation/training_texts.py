@@ -11,8 +11,8 @@ from dragoman.data.lengths import CorpusLengths
 from dragoman.inference.translation.guard.guard import Guard
 from dragoman.inference.translation.guard.wrong_script import usual_scripts
 from dragoman.inference.translation.request import Request
-from dragoman.text.detection.detector import Detection, Detector, release_model
-from dragoman.text.language_scripts import language_scripts
+from dragoman.text.languages.detector import Detection, Detector, release_model
+from dragoman.text.languages.scripts import language_scripts
 from dragoman.text.scripts import character_scripts, script_name
 from dragoman.text.symbols import UNK, tag_languages
 from dragoman.text.tokenizers import Tokenizers

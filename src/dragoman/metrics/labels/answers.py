@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.text.writing_systems import split_words
+from dragoman.text.words import split_words
 
 Version = Literal["1.1", "2.0"]
 

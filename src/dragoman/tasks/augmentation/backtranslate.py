@@ -21,6 +21,7 @@ from dragoman.inference.translation.request import Request
 from dragoman.inference.translation.translator import Translator
 from dragoman.tasks.augmentation.filters import FilterConfig
 from dragoman.tasks.augmentation.synthesis import KEPT, LINES, Line, Synthesis, format_counts, output_exists
+from dragoman.text.languages.codes import is_same_language
 
 
 @dataclass(frozen=True)
@@ -183,7 +184,7 @@ def _check_direction(translator: Translator, language: str | None) -> None:
     source, target = translator.meta.source_language, translator.meta.target_language
     if translator.tokenizers.reads_vectors:
         raise ConfigError("this model translates feature vectors: back-translation needs a model that translates text")
-    if language is not None and source is not None and language != source:
+    if language is not None and source is not None and not is_same_language(language, source):
         raise ConfigError(
             f"the text is in {language!r}, but the model translates from {source!r}: back-translation needs a model of "
             f"the reverse direction, which translates from {language!r}"

@@ -19,9 +19,9 @@ from dragoman.addons.documents.formats.subtitles.webvtt import WebVtt
 from dragoman.addons.documents.formats.subtitles.youtube import YouTube
 from dragoman.addons.documents.formats.word.word import WordFormat
 from dragoman.addons.documents.formats.xliff.xliff import XliffFormat
-from dragoman.addons.documents.languages import is_code
 from dragoman.addons.documents.passage import Passage
 from dragoman.base.errors import ConfigError
+from dragoman.text.languages.codes import is_language_code
 
 
 def split_text(text: str) -> Iterator[str | Passage]:
@@ -105,7 +105,7 @@ def format_of_name(name: str | PurePath) -> str | None:
     extension = suffixes[-1] if suffixes else ""
     if extension.lower() in EXTENSIONS:
         return EXTENSIONS[extension.lower()]
-    is_language = is_code(extension[1:]) and extension not in _OTHER_FILES
+    is_language = is_language_code(extension[1:]) and extension not in _OTHER_FILES
     return "text" if is_language or _EXTENSION.fullmatch(extension) is None else None
 
 

@@ -24,7 +24,7 @@ from dragoman.addons.serving.http.texts import SourceLanguage, TextBatch, source
 from dragoman.addons.serving.service import Service
 from dragoman.addons.serving.suggestions import Suggestions
 from dragoman.addons.serving.translation_job import TranslatedText
-from dragoman.text.detection.languages import language_name
+from dragoman.text.languages.names import language_name
 
 
 class TranslateFields(KeyFields):

@@ -10,7 +10,7 @@ from starlette.requests import ClientDisconnect, Request
 from dragoman.addons.serving.config import LimitsConfig
 from dragoman.addons.serving.errors import ClientDisconnected, RequestError, TooLarge, TooSlow
 from dragoman.addons.serving.http.fields import FORM, JSON, MULTIPART, parse_fields
-from dragoman.text.detection.detector import Detector
+from dragoman.text.languages.detector import Detector
 
 JSON_LINES = "application/x-ndjson"
 

@@ -13,7 +13,7 @@ from dragoman.data.batches.labelled import NO_LABEL
 from dragoman.data.labelled.examples import LabelledText
 from dragoman.inference.prediction.heads.inputs import ModelInput, join_sentences, join_texts, separate_texts
 from dragoman.models.heads.texts import ClassificationHeadConfig
-from dragoman.text.sentences import Splitter
+from dragoman.text.sentences.splitter import Splitter
 from dragoman.text.tokenizer import Tokenizer
 
 

@@ -8,8 +8,9 @@ from dragoman.addons.documents.formats.html.elements import is_text_attribute
 from dragoman.addons.documents.formats.html.embedded import split_embedded
 from dragoman.addons.documents.formats.html.text import add_text, escape_attribute, escape_unquoted
 from dragoman.addons.documents.formats.html.tokenizer import Token
-from dragoman.addons.documents.languages import Languages, is_same_language
+from dragoman.addons.documents.languages import Languages
 from dragoman.addons.documents.passage import Passage, PassageBuilder, Raw
+from dragoman.text.languages.codes import is_same_language
 
 _LANGUAGE_ATTRIBUTES = ("lang", "xml:lang")
 

@@ -22,8 +22,9 @@ from dragoman.addons.documents.formats.html.run import Run
 from dragoman.addons.documents.formats.html.text import add_text, escape_text
 from dragoman.addons.documents.formats.html.tokenizer import Token, tokenize
 from dragoman.addons.documents.formats.html.tree import element_ends
-from dragoman.addons.documents.languages import UNKNOWN, Languages, is_same_language
+from dragoman.addons.documents.languages import UNKNOWN, Languages
 from dragoman.addons.documents.passage import Passage, Raw, raw_text
+from dragoman.text.languages.codes import is_same_language
 
 _MAX_DEPTH = 20
 """The maximum nesting of translated elements in untranslated elements. Deeper elements are not translated."""

@@ -12,9 +12,10 @@ from dragoman.addons.documents.formats.format import BilingualFormat, DecodedFil
 from dragoman.addons.documents.formats.messages.catalogue import Catalogue, Entry, read_catalogue
 from dragoman.addons.documents.formats.messages.message import Message, count_placeholders
 from dragoman.addons.documents.formats.messages.plural_forms import PluralForms, parse_plural_forms, plural_forms_of
-from dragoman.addons.documents.languages import Languages, is_same_language
+from dragoman.addons.documents.languages import Languages
 from dragoman.base.errors import DataError
 from dragoman.base.log import warn
+from dragoman.text.languages.codes import is_same_language
 
 _CHARSET = re.compile(r'(Content-Type:[^"\n]*?charset=)([A-Za-z0-9_.:+-]+)', re.IGNORECASE)
 _DIRECTIVE = re.compile(

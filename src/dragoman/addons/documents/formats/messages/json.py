@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 from dragoman.addons.documents.formats.format import ParsedDocument
 from dragoman.addons.documents.formats.messages.message import Message
-from dragoman.addons.documents.languages import Languages, is_code, is_same_language
+from dragoman.addons.documents.languages import Languages
 from dragoman.base.errors import DataError
 from dragoman.base.log import warn
+from dragoman.text.languages.codes import is_language_code, is_same_language
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[{}\[\]:,]')
 _CODE = re.compile(r"[a-z]+(?:[A-Z][a-z0-9]*)+|[^\s/]*[/\\][^\s]*[/\\.][^\s]*|\S+\.[A-Za-z0-9]{1,5}|\S*[_=#@$:]\S+")
@@ -144,13 +145,13 @@ def _is_message(value: _Value, string: str) -> bool:
     for key, allowed in _MESSAGE_KEYS.items():
         if key in value.siblings and value.siblings <= allowed and value.key != key:
             return False
-    if value.depth == 1 and value.key in _LOCALES and is_code(string):
+    if value.depth == 1 and value.key in _LOCALES and is_language_code(string):
         return False
     return len(string) > _LONGEST_CODE or _CODE.fullmatch(string.strip()) is None
 
 
 def _is_locale(value: _Value, string: str, languages: Languages) -> bool:
     """Whether a string is the language of the file's messages, which changes when they are translated."""
-    if value.depth != 1 or value.key not in _LOCALES or languages.target is None or not is_code(string):
+    if value.depth != 1 or value.key not in _LOCALES or languages.target is None or not is_language_code(string):
         return False
     return languages.source is None or is_same_language(string, languages.source)

@@ -5,8 +5,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dragoman.addons.documents.languages import subtags
 from dragoman.base.packages import import_optional
+from dragoman.text.languages.codes import base_language, bcp47
 
 _DECLARATION = re.compile(r"nplurals\s*=\s*([1-9])\s*;\s*plural\s*=\s*([^;]{1,1000}?)\s*;?\s*\Z")
 _LARGEST_NUMBER = 200
@@ -49,7 +49,6 @@ def parse_plural_forms(declaration: str) -> PluralForms | None:
 def plural_forms_of(language: str) -> PluralForms | None:
     """Return the forms of a language, None if they are unknown."""
     plurals = import_optional("babel.messages.plurals", "documents", "babel")
-    code = "_".join(subtags(language))
     known = plurals.PLURALS
-    found = known.get(code) or known.get(subtags(language)[0].lower())
+    found = known.get(bcp47(language).replace("-", "_")) or known.get(base_language(language))
     return None if found is None else parse_plural_forms(f"nplurals={found[0]}; plural={found[1]};")

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 from dragoman.addons.documents.formats.opendocument.paragraph import STYLE
 from dragoman.addons.documents.formats.xml_tree import Element, with_attribute
-from dragoman.addons.documents.languages import Languages, is_same_language, script_group, with_region
+from dragoman.addons.documents.languages import Languages, script_group, with_region
+from dragoman.text.languages.codes import is_same_language
 
 _FO = "urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0"
 _INVISIBLE = re.compile(r"\{[^}]*\}(?:.*rsid|(?:language|country|script|rfc-language-tag)(?:-asian|-complex)?)")

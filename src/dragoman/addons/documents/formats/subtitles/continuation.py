@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from dragoman.addons.documents.formats.subtitles.cue import Cue, Fragment
 from dragoman.addons.documents.formats.subtitles.markup import CueMarkup
-from dragoman.addons.documents.languages import is_same_language
+from dragoman.text.languages.codes import is_same_language
 
 MAX_CUES = 5
 """The maximum number of cues over which a sentence may run."""

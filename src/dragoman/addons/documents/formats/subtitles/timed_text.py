@@ -10,8 +10,9 @@ from dragoman.addons.documents.formats.subtitles.document import parse_subtitles
 from dragoman.addons.documents.formats.subtitles.lines import seconds
 from dragoman.addons.documents.formats.subtitles.markup import CueMarkup, Tag
 from dragoman.addons.documents.formats.xml_tree import Element, Other, escape_xml, parse_tree, with_attribute
-from dragoman.addons.documents.languages import UNKNOWN, Languages, is_same_language
+from dragoman.addons.documents.languages import UNKNOWN, Languages
 from dragoman.base.log import warn
+from dragoman.text.languages.codes import is_same_language
 
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 _TIME = re.compile(r"\d+:\d+:\d+(?:\.\d+)?\Z|\d+(?:\.\d+)?s\Z")

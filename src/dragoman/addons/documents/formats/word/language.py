@@ -1,7 +1,8 @@
 """The spelling languages of Word documents (`w:lang`, ECMA-376 part 1, section 17.3.2.20)."""
 
 from dragoman.addons.documents.formats.word.package import Element, attribute, child, local_name, set_attribute
-from dragoman.addons.documents.languages import Languages, is_same_language, script_group, with_region
+from dragoman.addons.documents.languages import Languages, script_group, with_region
+from dragoman.text.languages.codes import is_same_language
 
 _ATTRIBUTES = {"western": "val", "asian": "eastAsia", "complex": "bidi"}
 """The attribute of `w:lang` by the group of scripts of a language."""

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from dragoman.addons.documents.formats.format import BilingualFormat, DecodedFile, ParsedDocument, reject_encoding
 from dragoman.addons.documents.formats.xliff.inline import parts_of_segment
 from dragoman.addons.documents.formats.xml_tree import Element, Text, parse_tree, with_attribute
-from dragoman.addons.documents.languages import Languages, is_same_language
+from dragoman.addons.documents.languages import Languages
 from dragoman.addons.documents.passage import Passage
 from dragoman.base.errors import DataError
 from dragoman.base.log import warn
+from dragoman.text.languages.codes import is_same_language
 
 _ENCODING = re.compile(r"(<\?xml\b[^<>]*?\bencoding\s*=\s*[\"'])([A-Za-z0-9._-]+)")
 _TAG_NAME = re.compile(rb"<([^\s/>]+)")

@@ -7,7 +7,8 @@ from babel.core import get_global
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.text.writing_systems import WritingSystem, count_words, is_unspaced_text, writing_system
+from dragoman.text.languages.scripts import WritingSystem, writing_system
+from dragoman.text.words import count_words, is_unspaced_text
 
 
 @pytest.mark.parametrize(

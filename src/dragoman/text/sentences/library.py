@@ -7,7 +7,7 @@ from typing import Any
 
 import regex
 
-from dragoman.text.division import MAX_LENGTH, count_letters, is_continuation
+from dragoman.text.sentences.division import MAX_LENGTH, count_letters, is_continuation
 
 _WINDOW = MAX_LENGTH
 """Maximum number of characters that are passed to the library at once."""

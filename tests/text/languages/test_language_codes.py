@@ -3,7 +3,7 @@
 import langcodes
 import pytest
 
-from dragoman.data.corpora.language_codes import match_language_codes, parse_language_code
+from dragoman.text.languages.codes import match_language_codes, parse_language_code
 
 ALL_STANDARDS = [
     ("en", "eng"), ("de", "deu"), ("de", "ger"), ("fr", "fra"), ("fr", "fre"), ("zh", "zho"), ("zh", "chi"),

@@ -12,9 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.base.errors import ConfigError
-from dragoman.text.detection import detector as module
-from dragoman.text.detection.detector import Detector, letter_pattern, variant_probabilities
-from dragoman.text.detection.languages import base_language, language_name, match_code, served_script
+from dragoman.text.languages import detector as module
+from dragoman.text.languages.codes import base_language, match_code
+from dragoman.text.languages.detector import Detector, letter_pattern, variant_probabilities
+from dragoman.text.languages.names import language_name
+from dragoman.text.languages.scripts import language_script
 
 pytest.importorskip("py3langid")
 pytest.importorskip("langcodes")
@@ -261,5 +263,5 @@ def test_names(code: str, name: str) -> None:
 
 def test_parts_of_codes() -> None:
     assert [base_language(code) for code in ("pb", "zh-Hans", "nb", "no code")] == ["pt", "zh", "nb", "no code"]
-    scripts = {code: served_script(code) for code in ("zt", "zh", "sr", "sr-Latn", "no code")}
+    scripts = {code: language_script(code) for code in ("zt", "zh", "sr", "sr-Latn", "no code")}
     assert scripts == {"zt": "Hant", "zh": "Hans", "sr": "Cyrl", "sr-Latn": "Latn", "no code": ""}

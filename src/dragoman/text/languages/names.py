@@ -1,5 +1,7 @@
 """English names of languages by their codes, as in Unicode's CLDR (unicode.org/cldr, release 47)."""
 
+from dragoman.text.languages.codes import bcp47, closest_code
+
 NAMES = {
     "aa": "Afar",
     "ab": "Abkhazian",
@@ -223,3 +225,20 @@ NAMES = {
     "zh-Hant": "Chinese (Traditional)",
     "zu": "Zulu",
 }
+
+_NAMES = {code.lower(): name for code, name in NAMES.items()}
+
+
+def language_name(code: str) -> str:
+    """Return the English name of a language, or the code itself if it is unknown."""
+    tag = bcp47(code).lower()
+    if tag in _NAMES:
+        return _NAMES[tag]
+    language, _, rest = tag.partition("-")
+    name = _NAMES.get(language) or _NAMES.get(closest_code(language, tuple(_NAMES)) or "", "")
+    return f"{name} ({rest.upper()})" if name and rest else name or code
+
+
+def has_name(code: str) -> bool:
+    """Return whether a code is one of the named ones, which are those of languages with much text on the web."""
+    return code.lower() in _NAMES

@@ -10,7 +10,8 @@ import regex
 
 from dragoman.base.errors import ResourceError
 from dragoman.base.packages import import_optional
-from dragoman.text.detection.languages import base_language, closest_code, has_script, served_script
+from dragoman.text.languages.codes import base_language, closest_code
+from dragoman.text.languages.scripts import has_script, language_script
 
 _COMBINED_SCRIPTS = {
     "Hans": ("Hani", "Bopo"),
@@ -160,7 +161,7 @@ def letter_pattern(codes: Iterable[str]) -> "regex.Pattern[str]":
     """Return a pattern that matches the letters of all these languages, or any letter if a script is unknown."""
     names = set[str]()
     for code in codes:
-        name = served_script(code)
+        name = language_script(code)
         names.update(_COMBINED_SCRIPTS.get(name, (name,)))
         if base_language(code) in _MULTI_SCRIPT_LANGUAGES and not has_script(code):
             names.update(("Latn", "Cyrl", "Arab"))
@@ -172,7 +173,7 @@ def variant_probabilities(text: str, codes: Sequence[str]) -> list[float]:
 
     The shares are equal if all variants have the same script.
     """
-    names = [served_script(code) for code in codes]
+    names = [language_script(code) for code in codes]
     if len(set(names)) == 1:
         return [1 / len(codes)] * len(codes)
     counts = dict.fromkeys(names, 0.5)

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 import regex
 
 from dragoman.base.cancellation import until_cancelled
-from dragoman.text.division import MAX_LENGTH, count_letters, divide
-from dragoman.text.sentence_library import segment
+from dragoman.text.languages.codes import base_language
+from dragoman.text.sentences.division import MAX_LENGTH, count_letters, divide
+from dragoman.text.sentences.library import segment
 
 _BREAKS = re.compile(r"[\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+|\s{3,}")
 _BULLET = re.compile(r"\s*(?:(?:[-–—*+•·▪◦‣>#|]+|[(\[]?[0-9]{1,3}[.)\]]|[(\[]?[A-Za-z][)\]])\s+)*")
@@ -34,7 +35,7 @@ class Splitter:
         without whitespace at either end. trim: returns the (begin, end) characters of the part of a sentence to
         translate; None for all of it. whole_lines: treat each line as one sentence.
         """
-        self._language = language.replace("_", "-").partition("-")[0]
+        self._language = language
         self._fits, self._trim, self._whole_lines = fits, trim, whole_lines
         self.oversized = 0
 
@@ -52,7 +53,7 @@ class Splitter:
         bullet = _BULLET.match(text, begin, end)
         begin = begin if bullet is None else bullet.end()
         line = text[begin:end]
-        for sentence in until_cancelled([line] if self._whole_lines else segment(line, self._language)):
+        for sentence in until_cancelled([line] if self._whole_lines else segment(line, base_language(self._language))):
             parts = divide(sentence, self._is_short)
             self.oversized += len(parts) > 1
             for part in parts:

@@ -5,7 +5,7 @@ from functools import lru_cache
 from itertools import islice
 
 from dragoman.base.errors import DragomanError
-from dragoman.text.detection.detector import Detector
+from dragoman.text.languages.detector import Detector
 
 _SENTENCES, _CHARACTERS = 200, 2_000
 """The maximum size of a sample."""
