@@ -11,11 +11,12 @@ PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist workstea
 # Some images set this variable; every process started by the tests would then compile all modules that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-docs test-all test-levels docs reference lint types format wheel clean
+.PHONY: help demo test test-room room test-docs test-all test-levels docs reference lint types format wheel clean
 
 help:
 	@echo "make demo      train on the built-in corpus and show the results"
 	@echo "make test      the tests that every change must pass; takes minutes"
+	@echo "make test-room ROOM=decode  the tests of one package; ROOM=nn/attention those of one of its folders"
 	@echo "make test-docs  the commands and examples of the documentation"
 	@echo "make test-all  all tests, including the slow ones"
 	@echo "make test-levels  the numerical tests at each level of instructions that the processor has"
@@ -32,6 +33,16 @@ demo: $(VENV)/.core
 
 test: $(VENV)/.dev
 	$(PYTEST) -m "not slow and not commands" $(PYTEST_ARGS)
+
+test-room: room $(VENV)/.dev
+	$(PYTEST) -m "not slow and not commands" $(PYTEST_ARGS) tests/$(ROOM)
+
+# Checked before anything is installed.
+ROOMS = $(filter-out %__pycache__ addons,$(patsubst tests/%/,%,$(wildcard tests/*/ tests/addons/*/)))
+room:
+	@test -n "$(ROOM)" -a -d "tests/$(ROOM)" || { \
+	    echo "tests has no folder '$(ROOM)': choose ROOM from $(sort $(ROOMS)), or a folder of one, such as" \
+	    "nn/attention" | fold -s -w 100 >&2; exit 1; }
 
 test-docs: $(VENV)/.dev
 	$(PYTEST) -m "commands and not slow" $(PYTEST_ARGS) tests/documentation

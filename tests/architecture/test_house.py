@@ -86,6 +86,18 @@ def test_test_files_have_unique_names_and_no_packages() -> None:
     assert not list((ROOT / "tests").rglob("__init__.py"))
 
 
+def test_tests_are_in_the_folders_of_the_packages() -> None:
+    packages, rooms = folders(ROOT / "src" / "dragoman"), folders(ROOT / "tests")
+    others = {"architecture", "benchmarks", "documentation", "extending", "fixtures", "gpu"}
+    assert rooms - others == packages
+    assert folders(ROOT / "tests" / "addons") == folders(ROOT / "src" / "dragoman" / "addons")
+
+
+def folders(path: Path) -> set[str]:
+    """Return the names of the folders with Python files."""
+    return {each.name for each in path.iterdir() if each.is_dir() and any(each.rglob("*.py"))}
+
+
 def test_packages_have_empty_init_files() -> None:
     """Sub-packages are folders, not interfaces: names are imported from the module that defines them."""
     full = [
