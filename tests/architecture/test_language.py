@@ -46,8 +46,6 @@ PATTERNS = {
 FORBIDDEN = regex.compile("|".join(f"(?:{pattern})" for pattern in PATTERNS.values()), regex.IGNORECASE)
 """Compiled by `regex`, which finds many alternatives four times as fast as `re`."""
 EXCEPTIONS = (
-    ("src/dragoman/addons/documents/document.py", "mended"),  # the former name of a public field
-    ("tests/inference/translation/guard/test_guarding.py", "done.mended"),
     ("tests/tasks/augmentation/test_backtranslation.py", "my dear friend"),  # texts to translate
     ("tests/addons/bulk/test_bulk.py", "dear"),
     ("tests/addons/documents/subtitles/test_translated_subtitles.py", "dear <font"),

@@ -146,11 +146,8 @@ def test_the_index_accepts_every_recipe(index: Index, recipe: Path, monkeypatch:
     check_settings(index, recipe, [])
 
 
-def test_the_index_accepts_former_names_and_short_forms(index: Index) -> None:
+def test_the_index_accepts_short_forms(index: Index) -> None:
     for override in (
-        "beside=null",
-        "train.objective={r_drop: {alpha: 5}}",
-        "model.decoder.cross_attention={kind: hard, looks: 2}",
         "search.length_penalty=0.6",
         "search.unknown=copy",
         "model.dropout=0.1",

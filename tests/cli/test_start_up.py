@@ -5,9 +5,8 @@ import sys
 from importlib.metadata import version
 
 import pytest
-from repository import FORMAT_1
+from trained_model import FOLDER as MODEL
 
-MODEL = FORMAT_1
 PROGRAM = """
 import sys
 from dragoman import Translator

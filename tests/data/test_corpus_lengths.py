@@ -1,6 +1,5 @@
 """The lengths of the training pairs: measured, stored with the model, and used to judge inputs and translations."""
 
-import json
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -124,8 +123,7 @@ def test_lengths_are_measured_on_the_prepared_pairs_of_each_language(tmp_path: P
         assert measured[language] == CorpusLengths.of(tokens, pairs)
 
 
-def test_old_metadata_has_no_lengths_and_new_metadata_keeps_them() -> None:
-    assert "lengths" not in json.loads(dump_meta(Meta(step=1)))
+def test_metadata_keeps_the_lengths() -> None:
     meta = Meta(step=1, lengths={"": lengths_of(made_pairs(600, 1))})
     assert parse_meta(dump_meta(meta), "meta.json") == meta
     assert parse_meta(dump_meta(Meta(step=1)), "meta.json").lengths_of("de") is None

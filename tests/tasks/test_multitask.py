@@ -20,7 +20,6 @@ from dragoman.tasks.kinds import open_job
 from dragoman.tasks.multitask.job import temperature_weights
 from dragoman.tasks.multitask.members import Member, MultiTaskObjective, TaskBatch
 from dragoman.tasks.multitask.plan import Interleaved, TaskBatches
-from dragoman.tasks.translation import config
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.multitask import DecoderLanguageModel
 from dragoman.training.machine.journal import Journal
@@ -150,22 +149,6 @@ def test_incompatible_settings_are_refused(tmp_path: Path, monkeypatch: pytest.M
     run = load_settings(None, wrong, TranslationRun)
     with pytest.raises(DataError, match="nowhere"):
         open_job(run)
-
-
-def test_the_former_name_of_the_section_is_read_with_a_note(capsys: pytest.CaptureFixture[str]) -> None:
-    corpus = ["data={train: {source: train.a, target: train.b}, valid: {source: valid.a, target: valid.b}}", "out=run"]
-    former = [setting.replace("auxiliary_tasks.", "beside.", 1) for setting in BESIDE]
-    config._warn_of_beside.cache_clear()
-    run = load_settings(None, [*corpus, *former], TranslationRun)
-    assert run == load_settings(None, [*corpus, *BESIDE], TranslationRun)
-    assert capsys.readouterr().err.count("the beside section is now called auxiliary_tasks") == 1
-    assert load_settings(None, [*corpus, *BESIDE, "beside=null"], TranslationRun).auxiliary_tasks is None
-    heavier = load_settings(None, [*corpus, *BESIDE, "beside.tasks.reversed.weight=3"], TranslationRun).auxiliary_tasks
-    assert heavier is not None
-    assert (heavier.tasks["reversed"].weight, heavier.tasks["reversed"].data.block) == (3, 9)
-    stored = {**load_settings(None, corpus, TranslationRun).model_dump(mode="json"), "beside": None}
-    del stored["auxiliary_tasks"]  # as stored by runs of earlier versions
-    assert load_settings(stored, [], TranslationRun).auxiliary_tasks is None
 
 
 def test_several_tasks_are_not_sharded() -> None:

@@ -95,21 +95,13 @@ def test_the_model_folder_records_the_normalisation(tmp_path: Path, kind: str) -
         Tokenizers.load(tmp_path)
     del document["normalization"]
     file.write_text(json.dumps(document))
-    assert Tokenizers.load(tmp_path).source.normalization == "none", "a folder of an earlier version"
+    assert Tokenizers.load(tmp_path).source.normalization == "none"
 
 
 def test_kinds_with_their_own_normalisation_are_not_normalised_twice() -> None:
     text = TextConfig.model_validate({"subword": {"kind": "bert", "size": 200}})
     assert text.effective_normalization == "none"
     assert train_tokenizers(text, COMPOSED, []).source.normalization == "none"
-
-
-def test_settings_of_earlier_runs_are_completed_with_their_behaviour() -> None:
-    old = TextConfig.model_validate({"subword": {"kind": "bpe"}}).with_former_defaults()
-    assert (old.normalization, old.divide_unspaced) == ("none", False)
-    assert TextConfig().with_stored_choices(old) == old
-    explicit = TextConfig(normalization="nfkc")
-    assert explicit.with_former_defaults().normalization == explicit.with_stored_choices(old).normalization == "nfkc"
 
 
 def test_equivalent_pairs_are_duplicates(tmp_path: Path) -> None:

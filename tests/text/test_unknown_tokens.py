@@ -7,13 +7,11 @@ import yaml
 
 from dragoman import train
 from dragoman.base.errors import DataError
-from dragoman.base.settings.load import load_settings
 from dragoman.data.cleaning.rules import CleaningConfig
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.preparation.prepare import prepare
 from dragoman.inference.translation.translator import Translator
 from dragoman.tasks import corpus_job
-from dragoman.tasks.translation.config import TranslationRun
 from dragoman.text import unknown_tokens
 from dragoman.text.symbols import UNK
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
@@ -122,17 +120,3 @@ def test_a_run_with_another_alphabet_is_refused(
     write(tmp_path / "train.tsv", RUSSIAN)
     with pytest.raises(DataError, match=r"training corpus train.tsv: \d\d.\d% of the \d+ target tokens are unknown"):
         train(recipe(tmp_path, "tuned"), {"train.start": "allowed"})
-
-
-def test_runs_of_earlier_versions_have_no_limit() -> None:
-    values = {"train": {"tsv": "a"}, "valid": {"tsv": "b"}}
-    run = load_settings({"data": values, "out": "run"}, [], TranslationRun)
-    stored = run.with_former_defaults()
-    assert run.data.max_unknown == 0.4
-    assert stored.data.max_unknown is None
-    assert stored.text.normalization == "none"
-    assert run.with_stored_choices(stored).data.max_unknown is None
-    explicit = load_settings({"data": {**values, "max_unknown": 0.3}, "out": "run"}, [], TranslationRun)
-    assert (
-        explicit.with_former_defaults().data.max_unknown == explicit.with_stored_choices(stored).data.max_unknown == 0.3
-    )

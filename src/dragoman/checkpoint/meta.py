@@ -98,13 +98,7 @@ class Meta(Config):
 
 def dump_meta(meta: Meta) -> str:
     """Return the text of `meta.json`."""
-    content = meta.model_dump(mode="json")
-    for name in ("lengths", "whole_texts", "embeddings", "thresholds", "target_languages", "tags", "teacher", "origin"):
-        if not content[name]:
-            del content[name]  # versions of dragoman without this field can then read the folder
-    if meta.threshold is None:
-        del content["threshold"]
-    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    return meta.model_dump_json(indent=2) + "\n"
 
 
 def parse_meta(text: str, name: str) -> Meta:

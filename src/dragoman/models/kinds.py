@@ -267,8 +267,7 @@ def describe_kind(section: Mapping[str, Any], task: str | None = None) -> ModelK
 def kind_of(section: Mapping[str, Any]) -> ModelKind:
     """Return the kind of model described by a `model` section.
 
-    The default is a translation model, because the folders of old translation models do not contain the kind. Raises
-    ConfigError for an unknown kind.
+    A section without a kind, as in recipes, describes a translation model. Raises ConfigError for an unknown kind.
     """
     name = section.get("kind", TRANSLATION_MODEL.name)
     if name not in KINDS:

@@ -44,7 +44,7 @@ def load_body(run: HeadRun) -> StartedRun:
         return StartedRun(run, start)
     text = stored_text(start.loaded.config, folder).one_sided()
     # The settings of a stored run contain the same section.
-    if "text" in run.model_fields_set and run.text.with_stored_choices(text) != text:
+    if "text" in run.model_fields_set and run.text != text:
         return StartedRun(run, start)
     tokenizer = start.loaded.text.target if isinstance(stored, LanguageModelConfig) else start.loaded.text.source
     run = run.model_copy(update={"text": text})
@@ -81,9 +81,8 @@ def has_same_head(start: Start, head: HeadConfig, name: str | None = None) -> bo
     if name is not None:
         stored = (stored.get("heads") or {}).get(name) or {}
     own = head.model_dump(mode="json")
-    same = all(stored.get(key) == own.get(key) for key in ("kind", "labels", "tags", "tagged"))
-    defaults = {"pair": "joined", "transitions": "none"}  # older folders lack these settings
-    return same and all(stored.get(key, value) == own.get(key, value) for key, value in defaults.items())
+    compared = ("kind", "labels", "tags", "tagged", "pair", "transitions")
+    return all(stored.get(key) == own.get(key) for key in compared)
 
 
 def _stored_head(start: Start) -> Mapping[str, Any]:

@@ -49,14 +49,8 @@ class CorporaConfig(UnknownLimitConfig):
         raise NotImplementedError
 
     def with_stored_choices(self, stored: Self) -> Self:
-        """Return the settings, with an automatic batch size and the version of the cleaning rules of a stored run."""
-        batch = self.batch.with_stored_choices(stored.batch)
-        cleaning = self.cleaning.with_stored_version(stored.cleaning)
-        return super().with_stored_choices(stored).model_copy(update={"batch": batch, "cleaning": cleaning})
-
-    def with_former_defaults(self) -> Self:
-        """Return the settings of a run folder. Older versions had other cleaning rules."""
-        return super().with_former_defaults().model_copy(update={"cleaning": self.cleaning.with_former_version()})
+        """Return the settings, with the automatic choices for batches copied from a stored run."""
+        return self.model_copy(update={"batch": self.batch.with_stored_choices(stored.batch)})
 
     def _as_tuple(self, field: str) -> tuple[Any, ...]:
         value = getattr(self, field)

@@ -83,8 +83,7 @@ def load_start(run: RunConfig | EstimatedRun) -> StartedRun:
 
 def stored_text(config: Mapping[str, Any], folder: Path) -> TextConfig:
     """Return the `text` section of a model folder's settings."""
-    section = parse_settings(config.get("text") or {}, TextConfig, f"in the text section of {folder / CONFIG}")
-    return section.with_former_defaults()
+    return parse_settings(config.get("text") or {}, TextConfig, f"in the text section of {folder / CONFIG}")
 
 
 @dataclass(frozen=True)
@@ -117,11 +116,9 @@ def compare_section(run: RunConfig, name: str, section_type: type[C], origin: Or
         return section, []
     where = f"in the {name} section of {origin.folder / CONFIG}"
     stored: Any = parse_settings(origin.config[name], section_type, where)
-    if isinstance(stored, TextConfig):
-        stored = stored.with_former_defaults()
     if name not in run.model_fields_set:
         return stored, []
-    if isinstance(section, PresetSettings | TextConfig):
+    if isinstance(section, PresetSettings):
         section = section.with_stored_choices(stored)
     ours, theirs = flatten(section.model_dump(mode="json")), flatten(stored.model_dump(mode="json"))
     return section, [

@@ -24,7 +24,7 @@ def load_vocabulary(run: R) -> tuple[R, Tokenizers | None]:
         return run, None
     text = stored_text(read_config(folder), folder).one_sided()
     section = type(settings.text)
-    if settings.text != section() and settings.text.with_stored_choices(text) != text:
+    if settings.text != section() and settings.text != text:
         raise ConfigError(f"data.vocabulary_of uses the vocabulary of {folder}: remove the text section")
     target = Tokenizers.load(folder).target
     if section is not TextConfig:

@@ -308,7 +308,7 @@ class Tokenizer(ABC):
         further: dict[str, Any] = {}
         if self.tags:
             further["tags"] = self.tags
-        if self.normalization != "none":  # files of earlier versions have no normalisation
+        if self.normalization != "none":
             further["normalization"] = self.normalization
         if self.start:
             further["start"] = self.start

@@ -21,10 +21,6 @@ SHARED_FILE = "tokenizer.json"
 SOURCE_FILE, TARGET_FILE = "tokenizer.source.json", "tokenizer.target.json"
 
 
-_EARLIER = {"normalization": "none", "divide_unspaced": False}
-"""The behaviour of versions that did not have these settings."""
-
-
 class TextConfig(Config):
     """Tokenisation, which converts text to ids."""
 
@@ -74,18 +70,6 @@ class TextConfig(Config):
     def one_sided(self) -> "TextConfig":
         """Return the settings of a single vocabulary of this kind, without tags and prefix."""
         return TextConfig(subword=self.subword, normalization=self.normalization, divide_unspaced=self.divide_unspaced)
-
-    def with_stored_choices(self, stored: "TextConfig") -> "TextConfig":
-        """Return the settings, with the defaults that earlier versions did not have copied from stored settings."""
-        return self.model_copy(
-            update={name: getattr(stored, name) for name in _EARLIER if name not in self.model_fields_set}
-        )
-
-    def with_former_defaults(self) -> "TextConfig":
-        """Return the settings of a stored run or model, completed with the behaviour of earlier versions."""
-        return self.model_copy(
-            update={name: value for name, value in _EARLIER.items() if name not in self.model_fields_set}
-        )
 
     @model_validator(mode="before")
     @classmethod

@@ -96,20 +96,13 @@ class RunConfig(Config):
     def with_stored_choices(self, stored: Self) -> Self:
         """Return the settings, with the settings that depend on the data copied from the stored run.
 
-        Settings of the sections `text` and `data` that the stored run's version did not have are copied as well.
+        By default, these are the choices that the section `data` knows.
         """
-        sections = {name: (getattr(self, name), getattr(stored, name)) for name in self._versioned_sections}
-        return self.model_copy(update={name: own.with_stored_choices(its) for name, (own, its) in sections.items()})
-
-    def with_former_defaults(self) -> Self:
-        """Return the settings of a run folder, with former defaults of settings that an older version did not store."""
-        sections = {name: getattr(self, name).with_former_defaults() for name in self._versioned_sections}
-        return self.model_copy(update=sections)
-
-    @property
-    def _versioned_sections(self) -> list[str]:
-        """The names of the sections with settings that earlier versions did not have."""
-        return [name for name in ("text", "data") if hasattr(getattr(self, name, None), "with_former_defaults")]
+        data: Any = getattr(self, "data", None)
+        if not hasattr(data, "with_stored_choices"):
+            return self
+        other: Any = stored
+        return self.model_copy(update={"data": data.with_stored_choices(other.data)})
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from dragoman.data.dataset import Dataset, DatasetWriter, Sentences, id_dtypes
 from dragoman.data.preparation import fingerprint, pipeline
 from dragoman.data.preparation import prepare as module
 from dragoman.data.preparation.pipeline import PreparedCorpora
-from dragoman.data.preparation.prepare import _PairPreparation, prepare
+from dragoman.data.preparation.prepare import prepare
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
 from dragoman.text.vocabularies.bpe import BPEConfig
 
@@ -214,24 +214,30 @@ def test_ids_are_stored_in_the_type_that_the_vocabulary_needs(tmp_path: Path, si
         dataset[2]
 
 
-def test_prepared_folders_of_earlier_versions_are_reused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fingerprints that version 0.1 gave, with another version of the library in them."""
-    monkeypatch.setattr(fingerprint.library, "__version__", "0")
-    monkeypatch.setattr(fingerprint, "file_digest", lambda path, _: path.name)
-    one = CorpusConfig(source=tmp_path / "a.en", target=tmp_path / "a.de")
-    other = CorpusConfig(jsonl=tmp_path / "b", source_field="t.en", tags=("bt",), target_language="de", weight=2)
-    for path in (*one.files, *other.files):
-        path.write_text("x\n")
-    cleaning = CleaningConfig(max_tokens=100, version=1)
-    text = TextConfig(subword=BPEConfig(size=300, dropout=0.1), tags=("x",)).with_former_defaults()
-    shared = _PairPreparation((one, other), cleaning, text, tmp_path, None, 5000, 0)
-    found = [each.token_fingerprint(text, 5000, shared.describe_extra(each.corpus)) for each in shared.contents]
-    found += [each.cleaned_fingerprint(False) for each in shared.contents]
-    found.append(fingerprint.CorpusContents.vocabulary_fingerprint(shared.contents, text, 5000, 2.0))
-    assert [each[:16] for each in found] == [
-        "d0f5d49c9395c798",
-        "b41943588fb4a216",
-        "f8a3ad9e267bbdc3",
-        "06a32b5aefabc89c",
-        "4849d9915066e8fc",
-    ]
+def test_findings_are_stored_with_the_prepared_corpus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    odd = [("a dog\f here", "ein Hund hier"), ("&quot;yes&quot;", "&quot;ja&quot;"), ("Собака", "Der Hund")]
+    good = [(f"The dog number {number} runs.", f"Der Hund Nummer {number} läuft.") for number in range(30)]
+    lines = "".join(f"{source}\t{target}\n" for source, target in [*good, *odd])
+    (tmp_path / "a.tsv").write_text(lines, encoding="utf-8")
+    corpus, text = CorpusConfig(tsv=tmp_path / "a.tsv"), TEXT
+    arguments = corpus, CleaningConfig(), text, tmp_path / "prepared"
+    (first,) = prepare(*arguments, workers=0, languages=("en", "de")).reports
+    log = " ".join(capsys.readouterr().err.split())
+    assert "U+000C form feed 1 source of" in log
+    assert (
+        "contain the escape &quot;. The model learns to write it unless data.cleaning.unescape=true replaces it" in log
+    )
+    assert first.counts == {"wrong_script": 1}
+    (second,) = prepare(*arguments, workers=0, languages=("en", "de")).reports
+    assert second.to_json() == first.to_json() and second.table() == first.table()
+    assert "Data: reused" in capsys.readouterr().err
+    (third,) = prepare(*arguments, workers=0, languages=("ru", "de")).reports
+    assert third.counts == {"wrong_script": 32}
+
+
+def test_a_corpus_of_which_nothing_is_kept_names_the_settings(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("Собака\tДер Хунд\n\tx\n", encoding="utf-8")
+    corpus, text = CorpusConfig(tsv=tmp_path / "a.tsv"), TEXT
+    expected = r"relax data\.cleaning\.empty, data\.cleaning\.wrong_script\.(?s:.*)expected source of .*: Latn"
+    with pytest.raises(DataError, match=expected):
+        prepare(corpus, CleaningConfig(), text, tmp_path / "prepared", workers=0, languages=("en", "de"))

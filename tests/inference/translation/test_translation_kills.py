@@ -4,10 +4,9 @@ import random
 import time
 from pathlib import Path
 
-from repository import FORMAT_1
+from trained_model import FOLDER as MODEL
 from training_runs import Server
 
-MODEL = FORMAT_1
 KILLS = 6
 
 

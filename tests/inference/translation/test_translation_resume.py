@@ -10,14 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from repository import FORMAT_1
+from trained_model import FOLDER as MODEL
 
 from dragoman.base import journal as journals
 from dragoman.base.journal import OutputJournal
 from dragoman.cli.main import main
 from dragoman.data.corpora.lines import open_lines
 
-MODEL = FORMAT_1
 LINES, WINDOW = 23, 4
 DOERS = ("dog", "man", "two men", "dog in the park", "man in a park")
 COMMAND = ["translate", "model", "-i", "in", "--batch-size", str(WINDOW), "--engine", "torch"]

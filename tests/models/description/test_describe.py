@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from repository import FORMAT_1
 from tiny_language_model import write_tiny_language_model
 from torch.utils.flop_counter import FlopCounterMode
+from trained_model import FOLDER as MODEL
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.yaml import dump_yaml
@@ -228,7 +228,7 @@ def test_the_command_reads_a_model_a_recipe_and_a_folder(tmp_path: Path, capsys:
         == sum(part["parameters"] for part in one["parts"] if "." not in part["name"])
         == count_parameters(ModelConfig.model_validate(one["model"]).build(900, 900))
     )
-    folder = printed(capsys, str(FORMAT_1))
+    folder = printed(capsys, str(MODEL))
     assert folder["parameters"]["all"] == 3856
     assert "600 steps" in folder["notes"][0]
 
@@ -278,8 +278,8 @@ def test_the_batches_of_a_recipe_are_packed_or_the_reason_is_given(
         (["model.preset=tiny", "words"], "'words' is not a setting"),
         (["model.preset=tiny", "--vocabulary", "many"], "neither a size"),
         (["model.preset=tiny", "model.positions.kind=learned", "--length", "600"], "512 positions"),
-        ([str(FORMAT_1), "model.width=3"], "settings cannot be changed"),
-        ([str(FORMAT_1.parent)], "not a model folder"),
+        ([str(MODEL), "model.width=3"], "settings cannot be changed"),
+        ([str(MODEL.parent)], "not a model folder"),
     ],
 )
 def test_mistakes_are_reported(arguments: list[str], message: str, capsys: pytest.CaptureFixture) -> None:

@@ -238,10 +238,6 @@ def test_steps_equal_the_whole_and_padding_changes_nothing(settings: dict[str, A
         torch.testing.assert_close(output.logits()[:, 0], whole.logits()[rows, place], rtol=1e-4, atol=1e-4)
 
 
-def test_the_former_name_of_max_positions_is_accepted() -> None:
-    assert HardAttentionConfig.model_validate({"looks": 2}) == HardAttentionConfig(max_positions=2)
-
-
 @pytest.mark.parametrize(
     ("settings", "positions", "message"),
     [({"adaptive": True, "max_positions": 1}, None, "raise max_positions"), ({}, SinusoidalConfig(), "source only")],

@@ -10,7 +10,6 @@ from test_hard_attention import HEADS, KEEP, SIZES, WIDTH, attention, inputs, lo
 from torch import Tensor, nn
 
 from dragoman.data.batches.batch import collate
-from dragoman.models.architectures.seq2seq import ModelConfig
 from dragoman.nn.attention.hard import HardAttention, HardAttentionConfig
 from dragoman.nn.attention.recording import recording
 from dragoman.nn.auxiliary import collecting
@@ -170,23 +169,11 @@ def test_the_objective_passes_the_number_of_the_update() -> None:
 
 
 def test_settings_of_reinforce_choose_it() -> None:
-    """An older model folder has all settings except the gradient, and the parameters of a baseline."""
     for settings in ({"entropy_weight": 0.1, "baseline_weight": 1.0, "discount": 0.0}, {"discount": 0.5}):
         assert HardAttentionConfig.model_validate({"kind": "hard", **settings}).gradient == "reinforce"
-    assert HardAttentionConfig.model_validate({"kind": "hard", "looks": 2}).gradient == "straight_through"
+    assert HardAttentionConfig(max_positions=2).gradient == "straight_through"
     whole = HardAttentionConfig().model_dump()
-    assert HardAttentionConfig.model_validate(whole).gradient == "straight_through", "what is stored today says which"
-
-
-def test_settings_of_an_older_folder_fit_its_parameters() -> None:
-    decoder = {"layers": 1, "cross_attention": {"kind": "hard", "gradient": "reinforce"}}
-    given = ModelConfig.model_validate({"preset": None, "width": 16, "encoder": {"layers": 1}, "decoder": decoder})
-    config, old = given.model_dump(mode="json"), given.build(20, 20)
-    del config["decoder"]["cross_attention"]["gradient"], config["decoder"]["cross_attention"]["soft_updates"]
-    read = ModelConfig.model_validate(config).build(20, 20)
-    read.load_state_dict(old.state_dict())
-    baseline = read.decoder.layers[0].cross_attention.baseline
-    assert torch.equal(baseline.weight, old.decoder.layers[0].cross_attention.baseline.weight)
+    assert HardAttentionConfig.model_validate(whole).gradient == "straight_through"
 
 
 @pytest.mark.parametrize("precision", [torch.bfloat16, torch.float16])

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from format_1 import PAIRS
-from repository import FORMAT_1
+from trained_model import FOLDER as MODEL
+from trained_model import PAIRS
 
 from dragoman.base import journal as journals
 from dragoman.base.errors import ConfigError, ResourceError
@@ -25,7 +25,6 @@ from dragoman.inference.translation.translator import Translator
 from dragoman.tasks.augmentation.backtranslate import BackTranslation
 from dragoman.tasks.augmentation.filters import RULES, FilterConfig, ScoredPair, broken_rule, has_control_characters
 
-MODEL = FORMAT_1
 ALL_OFF = FilterConfig(
     empty=False, duplicates=False, max_tokens=None, unfinished=False, copied=None, max_ratio=None, repeats=None
 )

@@ -5,11 +5,10 @@ import time
 from pathlib import Path
 
 import pytest
-from format_1 import PAIRS
-from repository import FORMAT_1
+from trained_model import FOLDER as MODEL
+from trained_model import PAIRS
 from training_runs import Server
 
-MODEL = FORMAT_1
 KILLS = 6
 
 

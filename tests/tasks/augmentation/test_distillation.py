@@ -1,17 +1,16 @@
 """Distillation: the student's recipe, the use of the teacher's translations, and the command's messages."""
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-from format_1 import PAIRS
-from repository import FORMAT_1
 from tiny_language_model import write_tiny_language_model
 from tiny_model import tiny_tokenizers, write_tiny_model
+from trained_model import FOLDER as FIXTURE
+from trained_model import PAIRS
 
-from dragoman.base.errors import ConfigError, DataError, ModelError
+from dragoman.base.errors import ConfigError, ModelError
 from dragoman.base.settings.load import load_settings
 from dragoman.checkpoint.folder import read_meta
 from dragoman.cli.main import main
@@ -21,7 +20,6 @@ from dragoman.inference.translation.translator import Translator
 from dragoman.tasks.augmentation.distill import Distillation, TeacherPairs, student_recipe
 from dragoman.tasks.translation.config import TranslationRun
 
-FIXTURE = FORMAT_1
 KNOWN = PAIRS[:4]
 """Taken from the six sentences that the teacher has memorised."""
 TEACHER, STUDENT = Path("teacher"), Path("student")
@@ -217,11 +215,3 @@ def test_unusable_translations_end_the_distillation(folder: Path, capfd: pytest.
     assert "the filters dropped all translations of pairs.tsv by teacher" in said
     assert "max_tokens 1" in said
     assert not list(Path("distilled").glob("*.tsv"))
-
-
-def test_old_folders_without_a_teacher_are_read_and_written_as_before(folder: Path) -> None:
-    assert read_meta(TEACHER).teacher == ""
-    write_tiny_model(Path("bare"))
-    assert "teacher" not in json.loads((Path("bare") / "meta.json").read_text(encoding="utf-8"))
-    with pytest.raises(DataError):
-        distillation("data.train.tsv=nothing")

@@ -3,11 +3,10 @@
 import shutil
 from pathlib import Path
 
-from format_1 import PAIRS
-from repository import FORMAT_1
+from trained_model import FOLDER as TEACHER
+from trained_model import PAIRS
 from training_runs import RUN, Server, differences, outcome
 
-TEACHER = FORMAT_1
 COMMAND = [
     *("distill", "teacher", "--student", "tiny-fast", "--out", RUN, "--batch-size", "1", "--beam", "2"),
     *("model.width=8", "model.encoder.layers=1", "model.encoder.heads=2", "model.decoder.heads=2"),

@@ -41,7 +41,6 @@ def test_a_profile_adds_up_and_changes_nothing(tmp_path: Path, capsys: pytest.Ca
         assert parts["forward", "decoder", inner] > 0, inner
     assert values["groups"]["matrix products"] > 0
     assert values["separate_seconds"].keys() == {"validation", "checkpoint"}
-    assert values["beside_seconds"] == values["separate_seconds"]  # the deprecated name
     assert "matrix products" in text
     assert re.search(r"validation: \d+\.\d\d s each", text)
     assert "part of an update" in capsys.readouterr().err

@@ -52,11 +52,6 @@ class TranslatedDocument(Generic[Content]):
     wrong: int
 
     @property
-    def mended(self) -> int:
-        """Deprecated alias of `repaired`."""
-        return self.repaired
-
-    @property
     def text(self: "TranslatedDocument[str]") -> str:
         """The content of a document in a text format."""
         return self.content

@@ -29,8 +29,6 @@ mapping (`named`), and a type if its values are scalars (`scalar`; see `_scalar`
 
 _TYPES: dict[str, Any] = {"int": int, "float": float, "bool": bool, "str": str, "NoneType": None}
 _BOUNDS = ("ge", "gt", "le", "lt")
-_FORMER = frozenset({"beside", "looks", "r_drop", "reward"})
-"""Former names of settings, which are still accepted but not fields of the config classes."""
 _DEPTH = 10
 
 
@@ -98,25 +96,19 @@ def _scalar(annotation: Any, metadata: list[Any]) -> Any:
 def check_settings(index: Index, source: Source, overrides: Overrides) -> None:
     """Raise ConfigError for all errors in settings that the index can find, with the same messages as `load_settings`.
 
-    Settings without errors may still be invalid. Settings with former names, and settings that import modules, whose
-    parts the index does not contain, are not checked.
+    Settings without errors may still be invalid. Settings that import modules, whose parts the index does not contain,
+    are not checked.
     """
     settings, origin = merge_settings(source, overrides)
     task = settings.get("task")
     kind = task.get("kind", "translation") if isinstance(task, dict) else "translation"
     run = index["tasks"].get(kind) if isinstance(kind, str) else None
-    if run is None or settings.get("imports") or _has_former_name(settings):
+    if run is None or settings.get("imports"):
         return
     checker = _Checker(index["groups"], run, origin)
     lines = list(dict.fromkeys(checker.errors([run], settings, ())))
     if lines:
         raise invalid_settings(lines)
-
-
-def _has_former_name(settings: Any) -> bool:
-    if isinstance(settings, dict):
-        return not _FORMER.isdisjoint(settings) or any(map(_has_former_name, settings.values()))
-    return isinstance(settings, list) and any(map(_has_former_name, settings))
 
 
 class _Checker:

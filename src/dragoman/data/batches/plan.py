@@ -166,7 +166,7 @@ class BlockBatches(Sequence[NDArray[np.int64]]):
         return self._cache[number]
 
     def _generator(self, number: int) -> np.random.Generator:
-        """Return the random generator of a block. A single block has the same plan as in versions without blocks."""
+        """Return the random generator of a block. A single block is seeded by the epoch alone."""
         return np.random.default_rng(self._seed if len(self._rows) == 1 else (*self._seed, number))
 
     def _divide(

@@ -134,19 +134,16 @@ class CleanedCorpus:
         for configured, count in zip(config.scripts_of_sides, counts, strict=True):
             threshold = min(config.script_share * count.total(), max(count.values(), default=0))
             detected = [script for script, times in count.items() if times and times >= threshold]
-            allowed.append(configured or (frozenset(detected) if config.version == 1 else _union(detected)))
-        if config.version > 1:
-            expected = zip(self._side_names, allowed, strict=True)
-            self._details["wrong_script"] = "expected " + "; ".join(
-                f"{name}: {', '.join(sorted(each)) or 'any'}" for name, each in expected
-            )
+            allowed.append(configured or _union(detected))
+        expected = zip(self._side_names, allowed, strict=True)
+        self._details["wrong_script"] = "expected " + "; ".join(
+            f"{name}: {', '.join(sorted(each)) or 'any'}" for name, each in expected
+        )
         for number in range(len(self)):
             verdicts, scripts, names = read_block(block_file(self.folder, number), "verdicts", "scripts", "names")
             fits = np.ones(scripts.shape[1], dtype=bool)
             for side, each in zip(scripts, allowed, strict=True):
-                fits &= np.array([_fits(str(name), each, config.version) for name in names])[
-                    np.minimum(side, len(names) - 1)
-                ]
+                fits &= np.array([_fits(str(name), each) for name in names])[np.minimum(side, len(names) - 1)]
             block = self.verdicts(number)
             block[np.flatnonzero(verdicts == 0)[~fits]] = WRONG_SCRIPT
 
@@ -230,9 +227,9 @@ def _union(systems: Iterable[str]) -> frozenset[str]:
     return frozenset[str]().union(*map(scripts_of, names))
 
 
-def _fits(name: str, allowed: frozenset[str], version: int) -> bool:
-    """Return whether texts in a script, or in a writing system, are expected if these scripts are allowed."""
-    return not name or (name if version == 1 else main_script(name)) in allowed
+def _fits(name: str, allowed: frozenset[str]) -> bool:
+    """Return whether texts in a writing system are expected if these scripts are allowed."""
+    return not name or main_script(name) in allowed
 
 
 BYTES_PER_PAIR = 133

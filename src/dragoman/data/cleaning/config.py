@@ -6,20 +6,11 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from dragoman.base.settings.config import Config
-from dragoman.data.cleaning import first_version
 from dragoman.text.languages.scripts import language_scripts
 from dragoman.text.scripts import parse_script
 
-_NEW_IN_VERSION_2 = ("version", "unescape")
 _MISMATCHES = ("mismatched", "aligner")
 
-RulesVersion = Literal[1, 2]
-
-_VERSION: RulesVersion = Field(
-    default=2,
-    description="Version of the rules. 1: the rules of dragoman 0.1, with which older runs are resumed: scripts by "
-    "the names of characters, length ratios in bytes, and items with control characters are dropped.",
-)
 _UNESCAPE: bool = Field(
     default=False,
     description="Replace escapes that other tools have left in the text: character references of HTML, such as &quot; "
@@ -36,8 +27,7 @@ class BaseCleaningConfig(Config):
 
     side_scripts: ClassVar[tuple[str, ...]]
 
-    if TYPE_CHECKING:  # declared in the subclasses, in the order of version 1, which fingerprints depend on
-        version: RulesVersion
+    if TYPE_CHECKING:  # declared in the subclasses, with descriptions of their own
         enabled: bool
         duplicates: bool
         wrong_script: bool
@@ -47,32 +37,23 @@ class BaseCleaningConfig(Config):
         unescape: bool
 
     @model_validator(mode="after")
-    def _check_version(self) -> Self:
+    def _check_scripts(self) -> Self:
         for setting in self.side_scripts:
             for name in getattr(self, setting):
-                if self.version > 1:
-                    parse_script(name)
-                elif name.upper() not in first_version.known_scripts():
-                    raise ValueError(f"unknown script {name!r} in version 1 of the rules")
-        if self.version == 1 and self.unescape:
-            raise ValueError("version 1 of the rules does not support `unescape`")
+                parse_script(name)
         return self
 
     @property
     def scripts_of_sides(self) -> tuple[frozenset[str], ...]:
         """The configured scripts of each side; empty if they are detected."""
         configured = (getattr(self, setting) for setting in self.side_scripts)
-        if self.version == 1:
-            return tuple(frozenset(name.upper() for name in names) for names in configured)
         return tuple(frozenset[str]().union(*map(parse_script, names)) for names in configured)
 
     def with_languages(self, *languages: str | None) -> Self:
         """Return the settings with the scripts of the languages of the sides, if these scripts are known.
 
-        Scripts that are set explicitly are kept, and so are the settings of version 1.
+        Scripts that are set explicitly are kept.
         """
-        if self.version == 1:
-            return self
         scripts = {
             setting: tuple(sorted(language_scripts(language)))
             for setting, language in zip(self.side_scripts, languages, strict=True)
@@ -80,28 +61,9 @@ class BaseCleaningConfig(Config):
         }
         return self.model_copy(update=scripts)
 
-    @property
-    def former(self) -> Self | None:
-        """The same settings with version 1, or None if these have version 1 or settings that it lacks."""
-        has_new_rules = self.unescape or any(getattr(self, rule, False) for rule in ("mismatched", "final_punctuation"))
-        if self.version == 1 or has_new_rules or any(getattr(self, setting) for setting in self.side_scripts):
-            return None
-        return self.model_copy(update={"version": 1})
-
-    def with_stored_version(self, stored: Self) -> Self:
-        """Return the settings with the version of a stored run, unless a version is set explicitly."""
-        return self if "version" in self.model_fields_set else self.model_copy(update={"version": stored.version})
-
-    def with_former_version(self) -> Self:
-        """Return the settings of a run folder, which have version 1 if they do not contain a version."""
-        return self if "version" in self.model_fields_set else self.model_copy(update={"version": 1})
-
     def fingerprint(self, *excluded: str) -> str:
         """Return a description of the rules that determine which text is kept. excluded: settings to leave out."""
-        new = _NEW_IN_VERSION_2 if self.version == 1 else ()  # the fingerprints of version 1 lack new settings
-        # Rules that are off are left out, so that corpora that were prepared before the rule existed are reused.
-        off = () if getattr(self, "final_punctuation", False) else ("final_punctuation",)
-        return self.model_dump_json(exclude={*excluded, *new, *off, *_MISMATCHES})
+        return self.model_dump_json(exclude={*excluded, *_MISMATCHES})
 
 
 class CleaningConfig(BaseCleaningConfig):
@@ -187,15 +149,11 @@ class CleaningConfig(BaseCleaningConfig):
         "mismatches than null.",
     )
     unescape: bool = _UNESCAPE
-    version: RulesVersion = _VERSION
 
     @model_validator(mode="after")
-    def _check_new_rules(self) -> Self:
+    def _check_aligner(self) -> Self:
         if self.aligner is not None and not self.mismatched:
             raise ValueError("`aligner` scores pairs for `mismatched`: set mismatched: true, or remove aligner")
-        for rule in ("mismatched", "final_punctuation"):
-            if self.version == 1 and getattr(self, rule):
-                raise ValueError(f"version 1 of the rules does not support `{rule}`")
         return self
 
     @property
@@ -206,7 +164,7 @@ class CleaningConfig(BaseCleaningConfig):
     @property
     def checks_ratio(self) -> bool:
         """Whether length ratios are compared with the usual ratio of the corpus."""
-        return self.enabled and self.version > 1 and self.max_ratio is not None
+        return self.enabled and self.max_ratio is not None
 
 
 class TextCleaningConfig(BaseCleaningConfig):
@@ -244,4 +202,3 @@ class TextCleaningConfig(BaseCleaningConfig):
     )
     script_share: float = Field(default=0.1, gt=0.0, lt=1.0, description=_SHARE.format("the corpus", "parts"))
     unescape: bool = _UNESCAPE
-    version: RulesVersion = _VERSION

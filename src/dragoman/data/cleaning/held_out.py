@@ -14,9 +14,9 @@ def repair_like_training(
 
     A model that never saw `&quot;` in training would otherwise be validated against it. name: of the set or the side,
     in the message that reports the number of changed texts. newlines: whether texts may have several lines. Sets are
-    not changed if cleaning is disabled or has version 1.
+    not changed if cleaning is disabled.
     """
-    if not cleaning.enabled or cleaning.version == 1:
+    if not cleaning.enabled:
         return list(texts)
     repaired = [repair_text(text, cleaning, newlines) for text in texts]
     changed = sum(text != other for text, other in zip(texts, repaired, strict=True))

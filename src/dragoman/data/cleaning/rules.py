@@ -11,7 +11,6 @@ import regex
 from numpy.typing import NDArray
 
 from dragoman.base.errors import DataError
-from dragoman.data.cleaning import first_version
 from dragoman.data.cleaning.config import BaseCleaningConfig, CleaningConfig, TextCleaningConfig
 from dragoman.data.cleaning.repair import (
     find_control_characters,
@@ -92,19 +91,13 @@ class Rules(ABC):
 
     def script(self, text: str) -> str | None:
         """Return the script or writing system of a text, which `fits` compares; None for a text without letters."""
-        return first_version.dominant_script(text) if self.config.version == 1 else dominant_system(text)
+        return dominant_system(text)
 
     def digest(self, item: Any) -> bytes:
         """Return a 16-byte digest. By the birthday bound, 1e10 different items collide with probability 1e-19."""
         first, *others = item.texts
         text = f"{len(first)}:{first}{''.join(others)}" if others else first
         return blake2b(text.encode(), digest_size=16).digest()
-
-    def _has_former_control_characters(self, *texts: str) -> bool:
-        """Return whether version 1 of the rules drops texts because of control characters."""
-        if not self.config.control_characters:
-            return False
-        return any(first_version.has_control_characters(text, self.newlines) for text in texts)
 
     def _findings(self, item: Any, side: int, text: str) -> list[Finding]:
         """Return the escapes and the control characters of a side, each kind once per line."""
@@ -161,8 +154,6 @@ class PairRules(Rules):
                 )
         if not config.enabled:
             return Checked(item, None)
-        if config.version == 1:
-            return Checked(item, self._violated_rule(item))
         if config.control_characters and any(is_binary(text) for text in item.texts[self.vectors :]):
             return Checked(item, "control_characters")
         findings: list[Finding] = []
@@ -175,24 +166,17 @@ class PairRules(Rules):
 
     def _violated_rule(self, pair: Pair) -> str | None:
         """Return the first rule that a pair breaks."""
-        config, is_first_version = self.config, self.config.version == 1
-        words = str.split if is_first_version else countable_words
-        has_lettered_words = first_version.has_lettered_words if is_first_version else _has_lettered_words
-        source, target = pair.source, pair.target
+        config, source, target = self.config, pair.source, pair.target
         if config.empty and not (source.strip() and target.strip()):
             return "empty"
         if self.vectors:
             source = target
-        if is_first_version and self._has_former_control_characters(source, target):
-            return "control_characters"
         if config.max_characters and max(len(source), len(target)) > config.max_characters:
             return "max_characters"
-        if config.max_words and any(len(words(text)) > config.max_words for text in (source, target)):
+        if config.max_words and any(len(countable_words(text)) > config.max_words for text in (source, target)):
             return "max_words"
-        if is_first_version and config.max_ratio and first_version.byte_ratio(source, target) > config.max_ratio:
-            return "max_ratio"
         if config.copied_words and not self.vectors and source.strip() == target.strip():
-            return "copied_words" if has_lettered_words(source, config.copied_words) else None
+            return "copied_words" if _has_lettered_words(source, config.copied_words) else None
         if config.final_punctuation and not self.vectors and _ends_sentence(source) != _ends_sentence(target):
             return "final_punctuation"
         return None
@@ -209,7 +193,7 @@ class PairRules(Rules):
 
         Vectors have no script. Identical sides, such as names, are checked by `copied_words` instead.
         """
-        if self.config.version > 1 and pair.source.strip() == pair.target.strip():
+        if pair.source.strip() == pair.target.strip():
             return "", ""
         return ("", pair.target) if self.vectors else pair.texts
 
@@ -242,8 +226,6 @@ class TextRules(Rules):
             )
         if not config.enabled:
             return Checked(item, None)
-        if config.version == 1:
-            return Checked(item, self._violated_rule(item))
         if config.control_characters and is_binary(text):
             return Checked(item, "control_characters")
         findings = tuple(self._findings(item, 0, text))
@@ -254,8 +236,6 @@ class TextRules(Rules):
         config = self.config
         if config.empty and passage.begins and passage.ends and not passage.text.strip():
             return "empty"
-        if config.version == 1 and self._has_former_control_characters(passage.text):
-            return "control_characters"
         return None
 
     def _lines(self, item: Passage, text: str) -> Callable[[int], int]:

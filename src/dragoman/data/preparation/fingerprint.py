@@ -4,7 +4,6 @@ Digests of large files are cached, so that a run with eight processes does not r
 """
 
 import contextlib
-import copy
 import hashlib
 import json
 import time
@@ -20,7 +19,6 @@ from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
 from dragoman.data.corpora.files.archives import archive_of
 from dragoman.data.corpora.lines import open_lines
 from dragoman.data.corpora.readers import check_regular
-from dragoman.data.preparation.vocabulary import SAMPLE
 from dragoman.text.normalization import Normalization
 from dragoman.text.tokenizers import TextConfig, Tokenizers
 
@@ -75,14 +73,11 @@ def _read_cache(folder: Path) -> dict[str, list[object]]:
     return cache if isinstance(cache, dict) and all(isinstance(entry, list) for entry in cache.values()) else {}
 
 
-_FORMAT = {False: "1", True: "2"}
-"""Format of the ids, not of their storage. The key is True if the vocabulary is learned from a large corpus. Format 2
-allows learning from a sample. All other corpora keep format 1, so that runs of earlier versions can be resumed."""
+_FORMAT = "1"
+"""Version of cleaning and tokenisation. A change that gives other ids for the same settings increases it, so that
+corpora that another version prepared are prepared again."""
 
 AnyCleaning = CleaningConfig | TextCleaningConfig
-
-_SMALL = 8_000_000
-"""Maximum total size in bytes of the stored files of a small corpus."""
 
 
 class CorpusContents:
@@ -107,12 +102,12 @@ class CorpusContents:
         self.corpus, self.cleaning, self._folder, self._before = corpus, cleaning, folder, before
         self._scoring = scoring
         self._digests = [file_digest(path, folder) for path in corpus.files]
-        self._large = sum((archive_of(path) or path).stat().st_size for path in corpus.files) > _SMALL
 
     def cleaned_fingerprint(self, vectors: bool, normalizations: Sequence[Normalization] = ()) -> str:
         """Return the fingerprint of the cleaned text. normalizations: as in `clean`."""
         return _digest(
             "cleaned",
+            _FORMAT,
             repr(self.corpus.selection),
             self._rules,
             repr(vectors),
@@ -123,26 +118,12 @@ class CorpusContents:
 
     def token_fingerprint(self, text: TextConfig | Tokenizers, sample: int, extra: str = "") -> str:
         """Return the fingerprint of the token ids. extra: description of all other data that determine the ids."""
-        parts = [
-            _FORMAT[self._large and isinstance(text, TextConfig)],
-            repr(self.corpus.selection),
-            self._rules,
-            _subwords(text, sample) + extra,
-        ]
+        parts = ["tokens", _FORMAT, repr(self.corpus.selection), self._rules, _subwords(text, sample) + extra]
         parts += self._digests
         parts += self._earlier_parts()
         if isinstance(text, TextConfig):
             parts += [file_digest(path, self._folder) for path in text.subword.files]
         return _digest(*parts)
-
-    def former_fingerprint(self, text: TextConfig | Tokenizers, sample: int, extra: str) -> str | None:
-        """Return the `token_fingerprint` by the former cleaning rules, or None if the rules have no former version."""
-        former = self.cleaning.former
-        if former is None:
-            return None
-        contents = copy.copy(self)
-        contents.cleaning = former
-        return contents.token_fingerprint(text, sample, extra)
 
     @property
     def _rules(self) -> str:
@@ -169,15 +150,9 @@ class CorpusContents:
 def _subwords(text: TextConfig | Tokenizers, sample: int) -> str:
     if isinstance(text, Tokenizers):
         return text.fingerprint
-    # Unused settings are omitted, so that fingerprints match those of versions without these settings.
     settings = text.model_dump(mode="json", exclude={"subword": {"dropout"}})
-    if text.effective_normalization == "none":
-        del settings["normalization"]
-    for name in ("vectors", "tags", "divide_unspaced", "source_prefix"):
-        if not settings[name]:
-            del settings[name]
-    described = json.dumps(settings, separators=(",", ":"), ensure_ascii=False) + library.__version__
-    return described if sample == SAMPLE else f"{described} {sample}"
+    settings["normalization"] = text.effective_normalization
+    return f"{json.dumps(settings, ensure_ascii=False)} {library.__version__} {sample}"
 
 
 def _digest(*parts: str) -> str:

@@ -228,12 +228,6 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
         if not build:
             return None
         info(f"Data: preparing {corpus} into {path}")
-        former = self.contents[index].former_fingerprint(text, self.sample, extra)
-        if former is not None and (self.folder / former[:16]).exists():
-            info(
-                f"{self.folder} contains this corpus as version 1 of the cleaning rules prepared it. "
-                "data.cleaning.version=1 uses it."
-            )
         with Progress("Preparing"), atomic_folder(path) as temporary:
             self._build(index, text, temporary, fingerprint)
         opened = self._open(path, fingerprint, text)

@@ -152,9 +152,7 @@ def find_aligner(folder: Path, config: Mapping[str, Any]) -> tuple[StoredAligner
     objective = (config.get("train") or {}).get("objective") or {}
     if objective.get("kind") != "guided_alignment":
         return stored, None
-    # Folders of earlier versions do not contain the step, which was always that of the prediction.
-    step = objective.get("step", "output")
-    return stored, AttentionChoice(objective.get("layer"), objective.get("head", 1), step)
+    return stored, AttentionChoice(objective["layer"], objective["head"], objective["step"])
 
 
 def sum_words(

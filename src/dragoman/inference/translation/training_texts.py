@@ -36,7 +36,7 @@ _CERTAIN = 95.0
 class TrainingTexts:
     """The texts that a model was trained on, as described by its folder.
 
-    Older folders do not describe the lengths of the texts; they are then None, and no length is unusual.
+    Folders of imported models do not describe the lengths of the texts; they are then None, and no length is unusual.
     """
 
     def __init__(self, meta: Meta, tokenizers: Tokenizers) -> None:

@@ -1,7 +1,6 @@
 """Hard attention: each step attends to a few selected positions only."""
 
 from dataclasses import replace
-from functools import cache
 from typing import Any, Literal
 
 import torch
@@ -10,7 +9,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dragoman.base.errors import ConfigError
-from dragoman.base.log import warn
 from dragoman.nn.attention.interface import Attention, AttentionSizes
 from dragoman.nn.attention.soft import Queries, QueryKeyPairs, SoftAttention, SoftAttentionConfig, normalise
 from dragoman.nn.auxiliary import Decisions, collector, uses_expected_values
@@ -92,20 +90,10 @@ class HardAttentionConfig(SoftAttentionConfig):
     @model_validator(mode="before")
     @classmethod
     def _infer_reinforce(cls, values: Any) -> Any:
-        """Add `gradient: reinforce` to settings of model folders that were written before `gradient` existed."""
+        """Select reinforce if one of its settings is given and `gradient` is not."""
         if isinstance(values, dict) and _REINFORCE_SETTINGS.intersection(values):
             return {"gradient": "reinforce", **values}
         return values
-
-    @model_validator(mode="before")
-    @classmethod
-    def _rename_looks(cls, values: Any) -> Any:
-        """Accept `looks`, the former name of `max_positions`."""
-        if not isinstance(values, dict) or "looks" not in values:
-            return values
-        _warn_of_looks()
-        values = dict(values)
-        return {"max_positions": values.pop("looks"), **values}
 
     def build(self, sizes: AttentionSizes, positions: PositionScheme | None = None) -> Attention:
         """Build the module. Raises ConfigError for mutually exclusive settings."""
@@ -118,11 +106,6 @@ class HardAttentionConfig(SoftAttentionConfig):
                 "adaptive has no effect with max_positions=1: raise max_positions, or set adaptive to false"
             )
         return HardAttention(self, sizes)
-
-
-@cache
-def _warn_of_looks() -> None:
-    warn("the setting looks of hard attention is now called max_positions")
 
 
 class HardAttention(SoftAttention):

@@ -21,9 +21,6 @@ from dragoman.tasks.augmentation.filters import RULES, FilterConfig, ScoredPair,
 
 KEPT, LINES = "kept", "lines"
 
-_ADDED_FILTERS = {"unusual_length"}
-"""Filters that are not recorded if they are enabled, so that runs of versions without them can be resumed."""
-
 
 class Line(NamedTuple):
     """A text to translate. reference: its human translation, or an empty string if no reference is needed."""
@@ -82,11 +79,10 @@ class Synthesis(ABC):
 
     def settings(self) -> dict[str, Any]:
         """Return all settings that affect the output, as JSON values."""
-        unrecorded = _ADDED_FILTERS if self.filters.unusual_length else None
         return {
             "model": fingerprint(self.model),
             "request": self.request.settings(),
-            "filters": self.filters.model_dump(mode="json", exclude=unrecorded),
+            "filters": self.filters.model_dump(mode="json"),
             "batch_size": self.batch_size,
         }
 

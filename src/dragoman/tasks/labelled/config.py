@@ -45,9 +45,8 @@ class LabelledDataConfig(UnknownLimitConfig):
     licence: str | None = Field(None, description="Licence of the data, for the model card.")
 
     def with_stored_choices(self, stored: Self) -> Self:
-        """Return the settings, with an automatic batch size copied from the stored run."""
-        update = {"batch": self.batch.with_stored_choices(stored.batch)}
-        return super().with_stored_choices(stored).model_copy(update=update)
+        """Return the settings, with the automatic choices for batches copied from a stored run."""
+        return self.model_copy(update={"batch": self.batch.with_stored_choices(stored.batch)})
 
     def names(self, field: Literal["train", "valid"]) -> str:
         """Return the names of the corpora of a field, for messages."""

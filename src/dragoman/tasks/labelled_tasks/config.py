@@ -283,14 +283,6 @@ class LabelledTasksRun(HeadRun):
         model = self.model.with_stored_choices(stored.model).model_copy(update={"head": head})
         return super().with_stored_choices(stored).model_copy(update={"tasks": tasks, "model": model})
 
-    def with_former_defaults(self) -> Self:
-        """Return the settings of a run folder, with former defaults of settings that an older version did not store."""
-        tasks = {
-            name: task.model_copy(update={"data": task.data.with_former_defaults()})
-            for name, task in self.tasks.items()
-        }
-        return super().with_former_defaults().model_copy(update={"tasks": tasks})
-
 
 _HEADS: dict[Any, str] = {
     kind: member.run_class.head for member in union_members(MemberTaskConfig) for kind in kinds(member)

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from dragoman.base.settings.variants import Variants
 from dragoman.data.batches.plan import BatchConfig
@@ -15,7 +15,7 @@ from dragoman.tasks.corpora import TextCorporaConfig
 from dragoman.text.tokenizers import TextConfig
 from dragoman.training.config import LoopConfig
 from dragoman.training.objectives.cross_entropy import CrossEntropyConfig
-from dragoman.training.objectives.objective import ObjectiveConfig, former_section
+from dragoman.training.objectives.objective import ObjectiveConfig
 from dragoman.training.objectives.r_drop import RDropConfig
 from dragoman.training.task import RunConfig, Task
 
@@ -76,7 +76,6 @@ TEXT_OBJECTIVES = Variants("loss", ObjectiveConfig)
 LanguageModelObjectiveConfig = Annotated[
     TextCrossEntropyConfig | TextRDropConfig,
     TEXT_OBJECTIVES,
-    BeforeValidator(former_section("r_drop", "r_drop")),
 ]
 """The union of the objectives of language-model runs."""
 TEXT_OBJECTIVES.extend(LanguageModelObjectiveConfig)

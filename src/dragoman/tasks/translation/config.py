@@ -2,13 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from dragoman.base.log import warn
 from dragoman.base.settings.config import Config
 from dragoman.data.batches.plan import BatchConfig
 from dragoman.data.cleaning.config import CleaningConfig
@@ -17,7 +15,7 @@ from dragoman.data.preparation.vocabulary import SAMPLE
 from dragoman.decode.search import SearchConfig
 from dragoman.inference.control.marking import TerminologyConfig
 from dragoman.inference.control.placeholders import PlaceholdersConfig
-from dragoman.metrics.bleu_tokenizer import AUTO, DEFAULT, BleuTokenizerName
+from dragoman.metrics.bleu_tokenizer import AUTO, BleuTokenizerName
 from dragoman.metrics.registry import ValidationMetricName
 from dragoman.models.architectures.seq2seq import ModelConfig
 from dragoman.statistical.alignment.shortlists.shortlist import ShortlistConfig
@@ -77,14 +75,6 @@ class MultiTaskConfig(Config):
             name: task.model_copy(update={"data": task.data.with_stored_choices(stored.tasks[name].data)})
             if name in stored.tasks
             else task
-            for name, task in self.tasks.items()
-        }
-        return self.model_copy(update={"tasks": tasks})
-
-    def with_former_defaults(self) -> Self:
-        """Return the settings of a run folder."""
-        tasks = {
-            name: task.model_copy(update={"data": task.data.with_former_defaults()})
             for name, task in self.tasks.items()
         }
         return self.model_copy(update={"tasks": tasks})
@@ -297,28 +287,6 @@ class TranslationRun(RunConfig):
             auxiliary = auxiliary.with_stored_choices(stored.auxiliary_tasks)
         return settings.model_copy(update={"model": model, "train": train, "auxiliary_tasks": auxiliary})
 
-    def with_former_defaults(self) -> Self:
-        """Return the settings of a run folder. Older versions used the tokeniser 13a and other cleaning rules."""
-        train, auxiliary = self.train, self.auxiliary_tasks
-        if "bleu_tokenizer" not in train.model_fields_set:
-            train = train.model_copy(update={"bleu_tokenizer": DEFAULT})
-        if auxiliary is not None:
-            auxiliary = auxiliary.with_former_defaults()
-        return super().with_former_defaults().model_copy(update={"train": train, "auxiliary_tasks": auxiliary})
-
-    @model_validator(mode="before")
-    @classmethod
-    def _former_name_of_auxiliary_tasks(cls, values: Any) -> Any:
-        """Accept the section under its former name `beside`; its values override those under the new name."""
-        if not isinstance(values, dict) or "beside" not in values:
-            return values
-        values = dict(values)
-        former = values.pop("beside")
-        if former is None:
-            return {**values, "auxiliary_tasks": None}
-        _warn_of_beside()
-        return {**values, "auxiliary_tasks": _merged(values.get("auxiliary_tasks"), former)}
-
     @model_validator(mode="before")
     @classmethod
     def _separate_vocabularies_are_not_tied(cls, values: Any) -> Any:
@@ -348,15 +316,3 @@ class TranslationRun(RunConfig):
                 "different shards of the model and the processes would wait forever: use train.parallel=ddp"
             )
         return self
-
-
-@cache
-def _warn_of_beside() -> None:
-    warn("the beside section is now called auxiliary_tasks; its settings have not changed")
-
-
-def _merged(one: Any, other: Any) -> Any:
-    """Merge nested settings; values of `other` take precedence."""
-    if not isinstance(one, dict) or not isinstance(other, dict):
-        return other
-    return {**one, **{key: _merged(one.get(key), value) for key, value in other.items()}}

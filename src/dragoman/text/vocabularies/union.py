@@ -72,7 +72,7 @@ def load_tokenizer(path: Path) -> Tokenizer:
             f"{path} is {recognised}, not a dragoman tokenizer. Convert the model with "
             "`dragoman import`, or copy the model folder again from its origin."
         )
-    # Byte-level BPE was the first kind, and its files do not name their kind.
+    # Files of byte-level BPE are those of the library, which do not name a kind.
     kind = document.get("kind", BPEConfig.tokenizer.kind) if isinstance(document, dict) else None
     if kind not in _TOKENIZERS:
         raise ModelError(

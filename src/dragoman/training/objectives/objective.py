@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -10,7 +9,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dragoman.base.log import warn
 from dragoman.base.settings.config import Config
 from dragoman.models.families.family import ProjectedOutput
 from dragoman.text.tokenizer import Tokenizer
@@ -139,36 +137,3 @@ class ObjectiveConfig(Config):
     def build(self, context: LossContext) -> Objective:
         """Build the loss."""
         raise NotImplementedError
-
-
-def former_section(section: str, kind: str, renamed: Mapping[str, str] | None = None) -> Callable[[Any], Any]:
-    """Return a validator that converts the deprecated form of a loss, which has a section instead of a `kind`.
-
-    `{label_smoothing: 0.1, r_drop: {alpha: 5}}` becomes `{kind: r_drop, label_smoothing: 0.1, alpha: 5}`, and a warning
-    shows the new form once. renamed: new names of keys in the section. The validator raises ValueError if another kind
-    is set as well.
-    """
-
-    def convert(settings: Any) -> Any:
-        if not isinstance(settings, Mapping) or section not in settings:
-            return settings
-        settings = dict(settings)
-        inner = settings.pop(section)
-        if inner is None:
-            return settings
-        if not isinstance(inner, Mapping):
-            raise ValueError(f"{section} must be a group of settings or null, not {inner!r}")
-        if settings.get("kind", _DEFAULT) not in (_DEFAULT, kind):
-            raise ValueError(f"{section} cannot be combined with kind {settings['kind']}: remove one of them")
-        _warn_of_former_section(section, kind)
-        return {**settings, **{(renamed or {}).get(key, key): value for key, value in inner.items()}, "kind": kind}
-
-    return convert
-
-
-_DEFAULT = "cross_entropy"
-
-
-@cache
-def _warn_of_former_section(section: str, kind: str) -> None:
-    warn(f"objective.{section} is deprecated: write objective: {{kind: {kind}, …}} with the same settings")

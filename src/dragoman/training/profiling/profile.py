@@ -172,7 +172,6 @@ class Profiler(NullProfiler):
                 for path, seconds in parts
             ],
             "separate_seconds": self._separate,
-            "beside_seconds": self._separate,  # deprecated name of separate_seconds
             "traced_updates": self._traced,
             "groups": seconds_by_group(self._operators),
             "operators": [asdict(operator) for operator in self._operators],

@@ -67,8 +67,7 @@ def _explicit_machine_settings(config: RunConfig) -> dict[str, Any]:
 def check_same_contents(job: Job, snapshot: TrainingSnapshot) -> None:
     """Raise ConfigError if a corpus or a validation set has changed since the run started."""
     for name, content in job.contents.items():
-        # Older snapshots do not contain all fingerprints.
-        if (snapshot.state.get(name) or content.fingerprint) != content.fingerprint:
+        if snapshot.state.get(name) != content.fingerprint:
             raise ConfigError(
                 f"cannot resume {job.run.out}: {content.name} has changed since the run started. Restore the old "
                 "files, or train in another --out"

@@ -37,7 +37,7 @@ from dragoman.training.updates.captured import captured_passes
 from dragoman.training.updates.engine import Engine
 
 NOTES = "embedded"
-"""Journal key of the notes made at the start of a run. Older runs recorded only embeddings from files."""
+"""Journal key of the notes made at the start of a run."""
 
 R = TypeVar("R", bound=RunConfig)
 
@@ -188,7 +188,7 @@ def _build_session(prepared: PreparedRun, ranks: Ranks, stack: ExitStack, chosen
 
 
 def _stored_config(folder: Path, kind: type[R]) -> R | None:
-    return load_settings(folder / CONFIG, [], kind).with_former_defaults() if contains_run(folder) else None
+    return load_settings(folder / CONFIG, [], kind) if contains_run(folder) else None
 
 
 def _choose_machine_settings(job: Job, ranks: Ranks) -> RunConfig:

@@ -29,7 +29,7 @@ class Key:
     """An API key as stored, without its secret.
 
     id: the public part of the key. created, revoked, expires: times in UTC; None for never. requests_per_minute,
-    tokens_per_minute: the quotas of the key; None for the server's default. `made` is the old name of `created`.
+    tokens_per_minute: the quotas of the key; None for the server's default.
     """
 
     id: str
@@ -39,11 +39,6 @@ class Key:
     expires: datetime | None = None
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
-
-    @property
-    def made(self) -> datetime:
-        """The old name of `created`."""
-        return self.created
 
     def state(self, now: datetime) -> Literal["valid", "revoked", "expired"]:
         """Return the state of the key at a time."""

@@ -2,13 +2,11 @@
 
 from typing import Annotated
 
-from pydantic import BeforeValidator
-
 from dragoman.base.settings.variants import Variants
 from dragoman.tasks.translation.objectives.guided_alignment import GuidedAlignmentConfig
 from dragoman.tasks.translation.objectives.sequence_reward import SequenceRewardConfig
 from dragoman.training.objectives.cross_entropy import CrossEntropyConfig
-from dragoman.training.objectives.objective import ObjectiveConfig, former_section
+from dragoman.training.objectives.objective import ObjectiveConfig
 from dragoman.training.objectives.r_drop import RDropConfig
 
 OBJECTIVES = Variants("loss", ObjectiveConfig)
@@ -16,7 +14,5 @@ OBJECTIVES = Variants("loss", ObjectiveConfig)
 TranslationObjectiveConfig = Annotated[
     CrossEntropyConfig | RDropConfig | SequenceRewardConfig | GuidedAlignmentConfig,
     OBJECTIVES,
-    BeforeValidator(former_section("r_drop", "r_drop")),
-    BeforeValidator(former_section("reward", "sequence_reward", {"kind": "metric"})),
 ]
 OBJECTIVES.extend(TranslationObjectiveConfig)
