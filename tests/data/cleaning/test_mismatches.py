@@ -217,8 +217,6 @@ def test_errors_and_small_corpora_are_named(tmp_path: Path, capsys: pytest.Captu
     assert "needs at least 1,000 pairs, but only" in capsys.readouterr().err
     with pytest.raises(ConfigError, match="set mismatched: true, or remove aligner"):
         dragoman.check_data(few, {"aligner": tmp_path})
-    with pytest.raises(ConfigError, match="version 1 of the rules does not support `mismatched`"):
-        dragoman.check_data(few, {"mismatched": True, "version": 1})
     with pytest.raises(ModelError):
         dragoman.check_data(few, {"mismatched": True, "aligner": tmp_path / "nowhere"})
 

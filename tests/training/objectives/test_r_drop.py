@@ -9,11 +9,8 @@ from torch import Tensor
 from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from dragoman.base.errors import ConfigError
-from dragoman.base.settings.load import parse_settings
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
-from dragoman.tasks.translation.objectives.union import TranslationObjectiveConfig
 from dragoman.training.objectives import fused_cross_entropy
 from dragoman.training.objectives.cross_entropy import CrossEntropy
 from dragoman.training.objectives.fused_cross_entropy import ProjectedLosses, projected_losses
@@ -172,8 +169,3 @@ def test_without_dropout_both_passes_agree() -> None:
     found, expected = RDrop(plain, 5)(subject, batch()), plain(subject, batch())
     assert_close(found.total, expected.total)
     assert found.auxiliary["r_drop"] == pytest.approx(0, abs=1e-6)
-
-
-def test_it_does_not_go_with_rewards() -> None:
-    with pytest.raises(ConfigError, match="r_drop cannot be combined with kind sequence_reward"):
-        parse_settings({"r_drop": {}, "reward": {}}, TranslationObjectiveConfig, "here")
