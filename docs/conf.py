@@ -17,7 +17,6 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx_copybutton",
-    "sphinx_reredirects",
     "index_pages",
     "repository_files",
     "prose_docstrings",
@@ -60,18 +59,3 @@ copybutton_prompt_text = r"\$ |>>> |\.\.\. |> "
 copybutton_prompt_is_regexp = True
 copybutton_line_continuation_character = "\\"
 copybutton_here_doc_delimiter = "EOF"
-
-
-def _moved_pages() -> dict[str, str]:
-    """Return the addresses of pages that have moved (moved.txt), relative to the page that leads to the new one."""
-    found = {}
-    for line in (DOCS / "moved.txt").read_text(encoding="utf-8").splitlines():
-        old, _, new = line.partition(" ")
-        if old.endswith(".md"):
-            page, _, heading = new.partition("#")
-            address = page.removesuffix(".md") + ".html" + (f"#{heading}" if heading else "")
-            found[old.removesuffix(".md")] = "../" * old.count("/") + address
-    return found
-
-
-redirects = _moved_pages()

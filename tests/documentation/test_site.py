@@ -30,7 +30,6 @@ OTHER = "# Other page\n[back](../index.md)\n"
 FILES = {
     "CHANGELOG.md": "# Changes\n## First *one*\n[page](docs/how/page.md#a-heading), [recipe](recipes/a.yaml)\n",
     "recipes/a.yaml": "train: {seed: 1} # <b>\n",
-    "docs/moved.txt": "old.md how/page.md#a-heading\nhow/older.md how/page.md\n",
     "docs/index.md": INDEX,
     "docs/how/page.md": PAGE,
     "docs/how/second.md": OTHER,
@@ -79,11 +78,6 @@ def test_links_to_files_outside_docs_lead_to_pages_that_show_them(site: Path) ->
 def test_the_navigation_has_the_pages_that_the_index_links_to_in_their_order(site: Path) -> None:
     entries = re.findall(r'<li class="toctree-l1"><a [^>]*href="([^"]*)"', (site / "index.html").read_text())
     assert entries == ["how/page.html", "how/second.html"]
-
-
-@pytest.mark.parametrize(("old", "new"), [("old", "how/page.html#a-heading"), ("how/older", "../how/page.html")])
-def test_old_addresses_lead_to_new_ones(site: Path, old: str, new: str) -> None:
-    assert f'url={new}"' in (site / f"{old}.html").read_text()
 
 
 def test_the_text_is_that_of_the_page(site: Path) -> None:
