@@ -3,7 +3,8 @@
 from math import prod
 from typing import Any
 
-from dragoman.addons.lecture.choices import Choice, assemble, choices
+from setting_choices import Choice, assemble, choices
+
 from dragoman.base.errors import DragomanError
 from dragoman.base.settings.config import kinds, union_members
 from dragoman.base.settings.load import parse_settings

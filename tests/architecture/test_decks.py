@@ -56,7 +56,7 @@ def test_everything_that_the_page_names_exists() -> None:
         ("`test_decks.py::test_no_item_can_be_followed`", "no such test"),
         ("`dragoman.Translator.attention`", None),
         ("`dragoman.Translator.hearing`", "no such name"),
-        ("`dragoman.addons.lecture.attention_as_convolution.Convolution9d`", "no such name"),
+        ("`lecture_code.attention_as_convolution.Convolution9d`", "no such name"),
         ("[variants](reference/variants.md#presets), [here](#a-heading-000)\n\n# A heading: 000\n", None),
         ("[variants](variations.md)", "no such file"),
         ("[variants](reference/variants.md#presents)", "no such heading"),

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from repository import ROOT
+from setting_choices import choices
 
-from dragoman.addons.lecture.choices import choices
 from dragoman.base.settings.config import Config, kinds, union_members
 from dragoman.base.settings.load import all_overrides, load_settings
 from dragoman.base.settings.yaml import parse_yaml

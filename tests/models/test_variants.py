@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from made_once import made_once
+from setting_choices import levels
 from variant_checks import check
 from variant_design import Design, Run, design
 from variant_settings import (
@@ -26,7 +27,6 @@ from variant_settings import (
     singles,
 )
 
-from dragoman.addons.lecture.choices import levels
 from dragoman.models.architectures.seq2seq import ModelConfig
 
 FIRST, SHARDS, ALL_SHARDS = 48, 6, 24

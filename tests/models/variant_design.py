@@ -6,9 +6,8 @@ from functools import cache
 from itertools import combinations
 from random import Random
 
+from setting_choices import Choice, Path
 from variant_settings import Level, Settings, factors, made, pairs, refusal, registry
-
-from dragoman.addons.lecture.choices import Choice, Path
 
 Fixed = dict[Path, str]
 Run = tuple[Settings, frozenset[Level]]

@@ -1,8 +1,8 @@
 """Annotations of sentences of the embedded corpus: numbers, tenses, parts of speech and constituents."""
 
-from dragoman.addons.lecture.annotations import annotate, constituents, token_positions
 from dragoman.addons.lecture.grammar.tree import Clause, Phrase, Utterance
-from dragoman.addons.lecture.models import short_corpus
+from lecture_code.annotations import annotate, constituents, token_positions
+from lecture_code.models import short_corpus
 
 SENTENCE = Utterance(
     Clause(

@@ -5,13 +5,13 @@ import torch
 from closeness import assert_close
 from torch.nn import functional
 
-from dragoman.addons.lecture.attention_as_convolution import (
+from dragoman.nn.attention.recording import recording
+from dragoman.nn.mask import CausalSpan
+from lecture_code.attention_as_convolution import (
     AttentionConvolution1d,
     AttentionConvolution2d,
     attention_as_convolution,
 )
-from dragoman.nn.attention.recording import recording
-from dragoman.nn.mask import CausalSpan
 
 
 @pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel lengths")

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.addons.lecture.models import recipe, short_corpus
 from dragoman.base.errors import ConfigError
 from dragoman.tasks.train import load_recipe
+from lecture_code.models import recipe, short_corpus
 
 
 @pytest.mark.parametrize("name", ["transformer", "recurrent", "recurrent-without-attention", "language-model"])

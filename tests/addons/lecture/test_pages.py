@@ -14,9 +14,9 @@ from made_once import made_once
 from matplotlib.image import imread
 
 import dragoman
-from dragoman.addons.lecture.models import recipe
 from dragoman.addons.workbench.view_state import parse_view_state
 from dragoman.addons.workbench.workspace import Workspace
+from lecture_code.models import recipe
 
 SLOW: tuple[str, ...] = ("bottleneck.md", "do-you-want-a-transformer.md")
 """Pages that only `make test-all` runs."""

@@ -4,9 +4,11 @@ import pytest
 import torch
 from torch import Generator
 
-from dragoman.addons.lecture.gradient_norms import factor_per_position, gradient_norms
-from dragoman.addons.lecture.probing import fit_probe
-from dragoman.addons.lecture.symbol_tasks import (
+from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
+from dragoman.text.symbols import BOS
+from lecture_code.gradient_norms import factor_per_position, gradient_norms
+from lecture_code.probing import fit_probe
+from lecture_code.symbol_tasks import (
     FIRST,
     Copying,
     Examples,
@@ -16,8 +18,6 @@ from dragoman.addons.lecture.symbol_tasks import (
     fit,
     losses,
 )
-from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
-from dragoman.text.symbols import BOS
 
 
 def built(vocabulary: int, attends: bool = True, width: int = 32, **settings: object) -> Seq2Seq:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from setting_choices import Choice, assemble, choices
 
-from dragoman.addons.lecture.choices import Choice, assemble, choices
 from dragoman.models.architectures.seq2seq import ModelConfig
 from dragoman.models.description.describe import Description, describe_model
 from dragoman.models.description.footprint import Footprint

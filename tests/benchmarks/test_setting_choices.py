@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
+from setting_choices import Choice, assemble, choices, compatible, levels
 
-from dragoman.addons.lecture.choices import Choice, assemble, choices, compatible, levels
 from dragoman.base.settings.config import Config
 
 

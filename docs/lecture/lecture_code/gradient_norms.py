@@ -5,8 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dragoman.addons.lecture.symbol_tasks import Examples, losses
 from dragoman.models.architectures.seq2seq import Seq2Seq
+from lecture_code.symbol_tasks import Examples, losses
 
 
 def gradient_norms(model: Seq2Seq, examples: Examples, label: int | None = None) -> Tensor:
