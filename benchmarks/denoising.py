@@ -126,7 +126,7 @@ def score(name: str, run: Path, out: Path, is_trial: bool) -> float:
     """Return the score of a trained model on the test set. is_trial: use one file of trees."""
     if name == "parsing":
         test = DATA / TREES / ("wsj_0171.mrg" if is_trial else "wsj_01[789]?.mrg")
-        return next(each.value for each in evaluate_labels(run, test).reports[0].measures if each.key == "bracket_f1")
+        return next(each.value for each in evaluate_labels(run, test).reports[0].scores if each.key == "bracket_f1")
     if name == "multi30k":
         source, reference = (out / f"multi30k-test_2016_flickr.{side}" for side in ("en", "de"))
         return evaluate(run, source=source, reference=reference, metric=["bleu"])["bleu"].value

@@ -43,6 +43,6 @@ def _values(test: Test, lines: Sequence[Line]) -> str:
         if len(values) > 1:
             text += f" ± {stdev(values):.{digits}f}"
         elif interval := entries[0].get("interval"):
-            text += f" ({interval[0]:.{digits}f}–{interval[1]:.{digits}f})"
+            text += f" ({interval['low']:.{digits}f}–{interval['high']:.{digits}f})"
         texts.append(text)
     return " / ".join(texts)

@@ -94,7 +94,7 @@ def line(row: str, seed: int, value: float, **entry: Any) -> dict[str, Any]:
 
 
 def test_the_table_shows_mean_and_deviation_or_the_interval(benchmark: SimpleNamespace) -> None:
-    lines = [line("trec", 1, 90.0), line("trec", 2, 92.0), line("rte", 1, 55.0, interval=[51.5, 58.5])]
+    lines = [line("trec", 1, 90.0), line("trec", 2, 92.0), line("rte", 1, 55.0, interval={"low": 51.5, "high": 58.5})]
     table = benchmark.results.table([*lines, {"row": "body", "seed": 1, "cpu_minutes": 14, "measures": {}}])
     assert "| TREC, 6 classes, accuracy | ≥ 92 | 91.00 ± 1.41 | 2 | 2.0 |" in table
     assert "| RTE-3, accuracy | reported | 55.00 (51.50–58.50) | 1 | 2.0 |" in table

@@ -10,10 +10,10 @@ import dragoman
 from dragoman.checkpoint.card.card import model_card
 from dragoman.checkpoint.card.markdown import UNKNOWN, without_folders
 from dragoman.checkpoint.card.metadata import metric_identifier
-from dragoman.checkpoint.meta import Meta, Score, dump_meta, parse_meta
+from dragoman.checkpoint.meta import Meta, RecordedScore, dump_meta, parse_meta
 from dragoman.text.languages.sample import sample_language
 
-BLEU = Score(metric="BLEU", value=39.123, signature="nrefs:1|case:lc", data="/data/jo/my data/test.de")
+BLEU = RecordedScore(metric="BLEU", value=39.123, signature="nrefs:1|case:lc", data="/data/jo/my data/test.de")
 ATTENTION = {"kind": "soft", "scorer": {"kind": "dot"}, "projections": True}
 ENCODER = {"kind": "transformer", "layers": 2, "attention": ATTENTION, "limit": None, "positions": {"limit": None}}
 PAIRS = {"source": "/data/jo/my data/train.en.gz", "target": "/data/jo/my data/train.de.gz"}
@@ -54,7 +54,11 @@ def test_card_carries_scores_with_signatures_languages_licence_and_data() -> Non
 
 
 def test_the_hub_reads_languages_licence_metrics_and_values() -> None:
-    scores = (BLEU, Score(metric="chrF2", value=61.0, data="test.de"), Score(metric="loss", value=float("nan")))
+    scores = (
+        BLEU,
+        RecordedScore(metric="chrF2", value=61.0, data="test.de"),
+        RecordedScore(metric="loss", value=float("nan")),
+    )
     meta = Meta(
         step=5, source_language="pt-BR", target_languages=("de", "zh-Hans"), licence="Apache-2.0", scores=scores
     )

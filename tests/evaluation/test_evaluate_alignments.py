@@ -137,8 +137,8 @@ def test_no_links_and_no_sure_links() -> None:
     result = evaluate_alignments(
         ["0p0", "1p1"], {"system": ["0-0", ""], "none": ["", ""]}, hypothesis_base=0, quiet=True
     )
-    assert [result.scores[0][name].score.value for name in ("aer", "precision", "recall")] == [0, 100, 100]
-    assert [result.scores[1][name].score.value for name in ("aer", "precision", "recall")] == [0, 100, 100]
+    assert [result.scores[0][name].value for name in ("aer", "precision", "recall")] == [0, 100, 100]
+    assert [result.scores[1][name].value for name in ("aer", "precision", "recall")] == [0, 100, 100]
 
 
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -51,7 +51,7 @@ def test_similarities_reach_the_published_correlation(folder: Path) -> None:
     assert DATA is not None
     report = evaluate_labels(folder, Path(DATA) / "stsb" / "test.csv.gz", vectors=True).reports[0]
     assert report.examples == 1379
-    spearman = next(measure.value for measure in report.measures if measure.key == "spearman")
+    spearman = next(score.value for score in report.scores if score.key == "spearman")
     assert spearman == pytest.approx(SPEARMAN, abs=0.003)
 
 

@@ -17,6 +17,7 @@ from dragoman import describe, train
 from dragoman.checkpoint.tensors import load_tensors
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.data.batches.plan import BatchConfig, BatchPlan, plan_epoch
+from dragoman.metrics.score import Score
 from dragoman.models.families.family import SideContext
 from dragoman.models.families.union import EncoderConfig
 from dragoman.models.interface import Trial
@@ -29,7 +30,7 @@ from dragoman.tasks import kinds
 from dragoman.text.tokenizers import VocabularySizes
 from dragoman.training.objectives.objective import Loss
 from dragoman.training.task import Content, Job, RunConfig, Task
-from dragoman.training.validation import Measure, Validation
+from dragoman.training.validation import Validation
 
 HEAD = {"head.weight", "head.bias"}
 LINES = [" ".join(np.random.default_rng(row).choice(["a", "dog", "man", "sleeps"], 5)) for row in range(600)]
@@ -99,7 +100,7 @@ class ClassificationJob(Job):
         def judge(*_: Any) -> Validation:
             held_out = self.batch(range(500, 600))
             right = model(held_out.source, held_out.source_mask).argmax(1) == held_out.labels[:, 0]
-            return Validation((Measure("accuracy", "accuracy", float(right.float().mean()), "higher"),), 0.0)
+            return Validation((Score("accuracy", float(right.float().mean()), key="accuracy", better="higher"),), 0.0)
 
         return SimpleNamespace(run=judge)
 

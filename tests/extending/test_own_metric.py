@@ -109,7 +109,7 @@ def test_validation_computes_the_metric_that_decides(metric: str) -> None:
     one, two = judged(1), judged(2)
     outputs = translator.translate(SOURCES, search={"beam": 1, "length_factor": 1.5})
     for found in (one, two):
-        assert [each.key for each in found.measures] == list(
+        assert [each.key for each in found.scores] == list(
             dict.fromkeys(["loss", "perplexity", "bleu", "chrf", metric])
         )
         assert found[metric].value == pytest.approx(METRICS[metric].score(outputs, TARGETS).value)

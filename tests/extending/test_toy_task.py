@@ -17,13 +17,14 @@ from training_runs import RUN, Server, differences, outcome, wait_until_reached
 
 from dragoman.checkpoint.tensors import save_tensors
 from dragoman.data.batches.plan import BatchConfig, BatchPlan, plan_epoch
+from dragoman.metrics.score import Score
 from dragoman.nn.dropout import Dropout
 from dragoman.training.config import LoopConfig
 from dragoman.training.objectives.objective import FIRST, Loss, TrainingPoint
 from dragoman.training.ranks.ranks import Runtime
 from dragoman.training.run.loop import run
 from dragoman.training.task import Content, Job, RunConfig, Task
-from dragoman.training.validation import Measure, Validation
+from dragoman.training.validation import Validation
 
 DIGITS = [[int(digit) for digit in str(number)] for number in range(1000)]
 MODULUS = 5
@@ -108,7 +109,7 @@ class Accuracy:
     def run(self, runtime: Runtime) -> Validation:
         held_out = numbers(range(800, 1000))
         right = (self.model(held_out.digits).argmax(1) == held_out.sums).float().mean()
-        return Validation((Measure("accuracy", "accuracy", float(right), "higher"),), 0.0)
+        return Validation((Score("accuracy", float(right), key="accuracy", better="higher"),), 0.0)
 
 
 class SumTask(Task):

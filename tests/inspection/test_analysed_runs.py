@@ -21,7 +21,7 @@ from dragoman.inspection.checkpoints import follow_checkpoints, head_figure, ref
 from dragoman.inspection.loading import load_model
 from dragoman.inspection.relevance import token_relevance
 from dragoman.inspection.subject import SubjectSettings
-from dragoman.metrics.alignment_error_rate import count_all, measure
+from dragoman.metrics.alignment_error_rate import alignment_metric, count_all
 from dragoman.statistical.alignment.word_aligner import WordAligner
 
 GIVEN, HEAD = SubjectSettings(target=TARGET), "decoder.cross_attention:1:2"
@@ -114,7 +114,7 @@ def test_error_rates_are_those_of_the_measure() -> None:
     for name, (sure, possible, wrong, missed) in zip(found.links, counts.tolist(), strict=True):
         assert (sure + possible + wrong, sure + missed) == (len(found.links[name]), len(gold.sure))
     for name, rate in found.error_rates.items():
-        assert rate == pytest.approx(float(measure(count_all([gold], [set(found.links[name])]).sum(0), "aer")))
+        assert rate == pytest.approx(float(alignment_metric(count_all([gold], [set(found.links[name])]).sum(0), "aer")))
     plain = compare_alignments(translator(), SENTENCE, SubjectSettings(target=TRANSLATION))
     assert plain.error_rates == {} and plain.with_gold(GOLD).error_rates["gradient"] == found.error_rates["gradient"]
     with pytest.raises(ConfigError, match="there are no annotated links"):

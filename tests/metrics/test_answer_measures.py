@@ -88,12 +88,12 @@ def test_the_best_threshold_is_the_best_of_all() -> None:
 
 def test_reports_of_both_versions() -> None:
     report = answer_report([["x y"], ["the z"]], ["x", "z"], samples=0)
-    assert [measure.signature for measure in report.measures] == ["EM|SQuAD 1.1", "F1|SQuAD 1.1"]
+    assert [score.signature for score in report.scores] == ["EM|SQuAD 1.1", "F1|SQuAD 1.1"]
     assert (report["exact_match"].value, report["f1"].value) == (50, pytest.approx(100 * (2 / 3 + 1) / 2))
     report = answer_report(
         [["x y"], [], ["the z"], []], ["x", "", "z", "foo"], no_answer_scores=[0.1, 0.9, 0.2, 0.3], samples=50
     )
-    values = {measure.key: measure.value for measure in report.measures}
+    values = {score.key: score.value for score in report.scores}
     assert values["exact_match"] == 50
     assert values["answerable_f1"] == pytest.approx(100 * (2 / 3 + 1) / 2)
     assert values["unanswerable_exact_match"] == 50

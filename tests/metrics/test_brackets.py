@@ -105,11 +105,11 @@ def test_a_report_counts_sentences_that_cannot_be_scored_and_repairs() -> None:
     predicted = [parse_tree("(S (NN a) (NN .))"), gold[1]]
     report = parsing_report(gold, predicted, repairs=[0, 3], samples=0)
     assert report["bracket_f1"].value == 100
-    assert report.warnings["errors"].startswith("1 of 2 sentences are left out of all measures")
+    assert report.warnings["errors"].startswith("1 of 2 sentences are left out of all metrics")
     assert "3 symbols" in report.warnings["repairs"]
 
 
 def test_a_report_without_comparable_sentences_is_undefined() -> None:
     report = parsing_report([parse_tree("(S (NN a))")], [parse_tree("(S (NN b))")], samples=0)
-    assert report["bracket_f1"].value is None
+    assert not report["bracket_f1"].is_defined
     assert "no sentence can be compared" in report.text()

@@ -1,4 +1,4 @@
-"""Laws of labels: measures ignore order and names, spans survive tagging, and files are read as they were written."""
+"""Laws of labels: metrics ignore order and names, spans survive tagging, and files are read as they were written."""
 
 import csv
 import io

@@ -29,16 +29,16 @@ def test_resampled_sets_are_those_of_the_paired_bootstrap() -> None:
 
 
 def test_each_interval_is_that_of_rescored_samples() -> None:
-    """Every measure is recomputed from the drawn examples, without the sums that the reports use."""
+    """Every metric is recomputed from the drawn examples, without the sums that the reports use."""
     draws = np.random.default_rng(7).choice(len(GOLD), size=(40, len(GOLD)), replace=True)
 
     def check(report: Report, rescored: list[Report]) -> None:
-        for measure in report.measures:
-            values = [each[measure.key].value for each in rescored]
+        for score in report.scores:
+            values = [each[score.key].value for each in rescored]
             assert None not in values
             expected = interval_of(np.array(values, np.float64))
-            assert measure.interval is not None, measure.key
-            assert (measure.interval.low, measure.interval.high) == pytest.approx((expected.low, expected.high))
+            assert score.interval is not None, score.key
+            assert (score.interval.low, score.interval.high) == pytest.approx((expected.low, expected.high))
 
     def pick(values: list, draw: np.ndarray) -> list:  # type: ignore[type-arg]
         return [values[index] for index in draw]
@@ -115,7 +115,7 @@ def test_correlations_with_a_constant_are_undefined_and_never_nan() -> None:
     assert spearman([5, 5, 5], [1, 2, 3]) is None
     report = regression_report([1, 2, 3], [2, 2, 2])
     for key in ("pearson", "spearman"):
-        assert report[key].value is None
+        assert not report[key].is_defined
         assert report[key].interval is None
         assert report[key].reason == "all predictions are equal"
     assert report["mae"].value == pytest.approx(2 / 3)
@@ -148,8 +148,8 @@ def test_json_contains_all_values() -> None:
     report = classification_report(GOLD, RIGHT, labels=["nein", "ja", "vielleicht nicht", "unbenutzt"])
     content = json.loads(json.dumps(report.as_json()))
     assert content["texts"] == 60
-    assert content["measures"]["accuracy"]["value"] == report["accuracy"].value
-    assert len(content["measures"]["matthews"]["interval"]) == 2
+    assert content["scores"]["accuracy"]["value"] == report["accuracy"].value
+    assert len(content["scores"]["matthews"]["interval"]) == 3
     assert content["confusion"]["labels"] == ["nein", "ja", "vielleicht nicht", "unbenutzt"]
     assert [sum(row) for row in content["confusion"]["counts"]] == [15, 30, 15, 0]
     assert content["classes"][3] == {
@@ -172,7 +172,7 @@ def test_paired_comparison() -> None:
     smallest = replace(accuracy, difference=-0.001)
     assert smallest.describe(60).startswith("accuracy: +0.00 (95% of resampled test sets: ")
     assert {comparison.p_value for comparison in compare(better, better)} == {1.0}
-    assert len(comparisons) == len(better.measures)
+    assert len(comparisons) == len(better.scores)
     constant = regression_report([1, 2, 3], [2, 2, 2])
     assert [comparison.first.name for comparison in compare(constant, constant)] == [
         "mean absolute error",
@@ -200,6 +200,6 @@ def test_labels_that_do_not_fit_are_errors() -> None:
         classification_report(["a"], ["c"], labels=["a", "b"])
 
 
-def test_unknown_measures_are_key_errors() -> None:
+def test_unknown_keys_are_key_errors() -> None:
     with pytest.raises(KeyError, match="bleu"):
         classification_report(["a"], ["a"], samples=0)["bleu"]

@@ -73,12 +73,12 @@ def test_one_output_has_two_f1_scores_by_name() -> None:
     assert report["conlleval_f1"].signature == "F1|conlleval|IOB2"
     assert report["strict_f1"].signature == "F1|strict|IOB2"
     assert report["accuracy"].value == pytest.approx(100 * 4 / 6)
-    assert not [measure.name for measure in report.measures if measure.name == "F1"]
+    assert not [score.name for score in report.scores if score.name == "F1"]
 
 
 def test_tags_of_single_words_have_no_span_scores() -> None:
     report = tagging_report([["NN", "VB"], ["NN"]], [["NN", "NN"], ["NN"]], samples=0)
-    assert [measure.key for measure in report.measures] == [
+    assert [score.key for score in report.scores] == [
         "accuracy",
         "macro_f1",
         "micro_f1",

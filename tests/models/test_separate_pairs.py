@@ -182,7 +182,7 @@ def test_a_trained_model_compares_texts(folder: Path, capsys: pytest.CaptureFixt
     settings = {"columns.text": "first", "columns.pair": "second", "columns.label": "label"}
     direct = evaluate_labels(predictor, folder / "valid.tsv", settings)
     vectors = evaluate_labels(predictor, folder / "valid.tsv", settings, vectors=True)
-    pearson = [{each.key: each.value for each in one.reports[0].measures}["pearson"] for one in (direct, vectors)]
+    pearson = [{each.key: each.value for each in one.reports[0].scores}["pearson"] for one in (direct, vectors)]
     assert pearson[0] == close_to(pearson[1]) and pearson[0] > 0.9
     with pytest.raises(ConfigError, match="text 1: this is a pair, but the model encodes the texts of a pair separate"):
         predictor.vectors([("a dog", "a cat")])

@@ -125,7 +125,7 @@ def test_an_interrupted_run_resumes_bit_for_bit(tmp_path: Path) -> None:
     expected = train(recipe(tmp_path, max_steps=12), whole, quiet=True)
     train(recipe(tmp_path, max_steps=5), parts, quiet=True)
     found = train(recipe(tmp_path, max_steps=12), parts, resume=True, quiet=True)
-    assert [each.measures for each in found.history[-7:]] == [each.measures for each in expected.history[-7:]]
+    assert [each.scores for each in found.history[-7:]] == [each.scores for each in expected.history[-7:]]
     ours, theirs = (load_tensors(each.folder / "model.safetensors")[0] for each in (found, expected))
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
 

@@ -28,14 +28,14 @@ def recipe(folder: Path, **settings: Any) -> dict[str, Any]:
     }
 
 
-def test_each_seed_has_its_own_run_and_the_measures_are_summarised(tmp_path: Path) -> None:
+def test_each_seed_has_its_own_run_and_the_scores_are_summarised(tmp_path: Path) -> None:
     result = train(recipe(tmp_path, seeds=3), quiet=True)
     assert isinstance(result, SeedResults) and list(result.seeds) == [5, 6, 7]
     losses = [each.validation["loss"].value for each in result.seeds.values()]
     assert len(set(losses)) == 3
     summary = json.loads((tmp_path / "runs" / "seeds.json").read_text())
     assert summary["seeds"] == [5, 6, 7]
-    assert summary["measures"]["loss"] == {
+    assert summary["scores"]["loss"] == {
         "mean": pytest.approx(fmean(losses)),
         "sd": pytest.approx(stdev(losses)),
         "values": losses,

@@ -17,8 +17,8 @@ FORMAT_VERSION = 1
 _LIBRARIES = ("torch", "tokenizers", "safetensors", "numpy")
 
 
-class Score(Config):
-    """A score of the model."""
+class RecordedScore(Config):
+    """A score of the model, as it is stored with it."""
 
     metric: str = Field(description="Name of the metric, such as BLEU or perplexity.")
     value: float = Field(description="Value, in the metric's own unit.")
@@ -63,7 +63,7 @@ class Meta(Config):
     teacher: str = Field("", description="Model that produced the training targets, if any.")
     origin: str = Field("", description="Model of another program that was imported, with its file's SHA-256, if any.")
     licence: str | None = Field(None, description="Licence of the parameters, as an SPDX identifier.")
-    scores: tuple[Score, ...] = Field((), description="Scores of the model.")
+    scores: tuple[RecordedScore, ...] = Field((), description="Scores of the model.")
     libraries: dict[str, str] = Field(
         default_factory=library_versions, description="Versions of the libraries that the model was trained with."
     )
@@ -71,7 +71,8 @@ class Meta(Config):
         {}, description="Fingerprints of the data sets that the model was trained on, by name."
     )
     threshold: float | None = Field(
-        None, description="Score of having no answer above which a model gives none, chosen on the validation set."
+        None,
+        description="RecordedScore of having no answer above which a model gives none, chosen on the validation set.",
     )
     thresholds: dict[str, float] = Field(
         {}, description="The threshold of each task of a model with several tasks, by name."

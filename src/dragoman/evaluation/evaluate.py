@@ -13,9 +13,10 @@ from dragoman.evaluation.test_set import TestSet, warn_of_size
 from dragoman.metrics.bleu import bleu_by_length
 from dragoman.metrics.bleu_tokenizer import AUTO, check_tokenizer, choose_tokenizer
 from dragoman.metrics.bootstrap import compare_statistics
-from dragoman.metrics.metric import Metric, Need, Outputs, Score
+from dragoman.metrics.metric import Metric, Need, Outputs
 from dragoman.metrics.moses_bleu import TokenisedBLEU
 from dragoman.metrics.registry import computable_metrics, metric_of
+from dragoman.metrics.score import Score
 from dragoman.metrics.summed import Statistics, SummedMetric
 
 if TYPE_CHECKING:
@@ -186,7 +187,7 @@ def score_systems(
     scores, statistics = [], []
     for name, lines in translations:
         outputs = Outputs(lines, tuple(references), test_set.sources)
-        measured = {key: _measure(metric, outputs) for key, metric in metrics.items()}
+        measured = {key: _score(metric, outputs) for key, metric in metrics.items()}
         groups = []
         if by_length is not None and test_set.sources is not None:
             groups = bleu_by_length(test_set.sources, lines, *references, tokenizer=by_length)
@@ -205,10 +206,10 @@ def score_systems(
     return Evaluation(tuple(scores), tuple(comparisons))
 
 
-def _measure(metric: Metric, outputs: Outputs) -> tuple[Score, Statistics | None]:
+def _score(metric: Metric, outputs: Outputs) -> tuple[Score, Statistics | None]:
     """Return the score by a metric, and the statistics that it is computed from if they can be resampled."""
     if not isinstance(metric, SummedMetric):
         return metric.score(outputs.hypotheses, *outputs.references, sources=outputs.sources), None
     metric.check(outputs)
     rows = metric.statistics(outputs.hypotheses, *outputs.references)
-    return Score(metric.name, metric.exact(rows.sum(0)), metric.signature(len(outputs.references))), rows
+    return metric.score_of(metric.exact(rows.sum(0)), metric.signature(len(outputs.references))), rows

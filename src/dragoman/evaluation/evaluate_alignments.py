@@ -1,7 +1,7 @@
 """`evaluate_alignments` compares word alignments with annotated ones."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from dragoman.base.errors import ConfigError, DataError
@@ -13,14 +13,14 @@ from dragoman.evaluation.test_set import warn_of_size
 from dragoman.figures.alignments import Alignments, alignment_figure, link_confusion
 from dragoman.figures.confusion import Confusion
 from dragoman.metrics.alignment_error_rate import (
+    AlignmentMetric,
     GoldLinks,
     Link,
-    Measure,
-    MeasuredScore,
+    alignment_metric,
     count_all,
-    measure,
     score_alignments,
 )
+from dragoman.metrics.score import Score
 from dragoman.statistical.alignment.links.link_files import IndexBase, LinkFile
 
 _Value = TypeVar("_Value")
@@ -45,7 +45,7 @@ class AlignmentEvaluation:
     sure: int
     possible: int
     systems: tuple[tuple[str, int], ...]
-    scores: tuple[Mapping[Measure, MeasuredScore], ...]
+    scores: tuple[Mapping[AlignmentMetric, Score], ...]
     comparisons: tuple[SystemComparison, ...]
     annotated: tuple[GoldLinks, ...] = field(repr=False)
     aligned: tuple[tuple[frozenset[Link], ...], ...] = field(repr=False)
@@ -74,9 +74,9 @@ class AlignmentEvaluation:
         """Return values by the name of the system."""
         return {name: value for (name, _), value in zip(self.systems, values, strict=True)}
 
-    def __getitem__(self, name: Measure) -> float:
-        """Return a measure of the first system in percent: aer, precision, recall or f1."""
-        return self.scores[0][name].score.value
+    def __getitem__(self, name: AlignmentMetric) -> float:
+        """Return a metric of the first system in percent: aer, precision, recall or f1."""
+        return self.scores[0][name].value
 
     def __str__(self) -> str:
         lines = [f"{self.gold}: {self.pairs:,} sentence pairs, {self.sure:,} sure and {self.possible:,} possible links"]
@@ -91,7 +91,7 @@ class AlignmentEvaluation:
             {
                 "system": name,
                 "links": links,
-                "scores": [{**asdict(each.score), "interval": asdict(each.interval)} for each in scores.values()],
+                "scores": [each.as_json() for each in scores.values()],
             }
             for (name, links), scores in zip(self.systems, self.scores, strict=True)
         ]
@@ -223,7 +223,7 @@ def _warn_of_numbers(name: str, gold: Sequence[GoldLinks], system: Sequence[Iter
 
     def error_rate(change: Callable[[int, int], Link]) -> float:
         changed = [{change(i, j) for i, j in links} for links in system]
-        return float(measure(count_all(gold, changed).sum(0), "aer"))
+        return float(alignment_metric(count_all(gold, changed).sum(0), "aer"))
 
     rate = error_rate(lambda i, j: (i, j))
     bases = f"Check whether words are numbered from 0 or from 1: {_HYPOTHESIS_BASE}, {_GOLD_BASE}"

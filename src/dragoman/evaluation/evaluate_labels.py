@@ -1,7 +1,7 @@
 """`evaluate_labels` compares the predictions of models with labels."""
 
 from collections.abc import Sequence, Set
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,7 @@ from dragoman.metrics.bootstrap import Comparison
 from dragoman.metrics.labels.classification import align
 from dragoman.metrics.labels.report import Report, compare
 from dragoman.metrics.labels.scoring import similarity_report
-from dragoman.tasks.seeds import SeedMeasure, seed_folders
-from dragoman.training.validation import Measure
+from dragoman.tasks.seeds import SeedScore, seed_folders
 
 AnyPredictor = str | Path | Predictor | NodePredictor
 """A model folder, or a model in memory."""
@@ -31,7 +30,7 @@ AnyPredictor = str | Path | Predictor | NodePredictor
 
 @dataclass(frozen=True)
 class LabelEvaluation:
-    """The measures of one or more models on the same examples, and comparisons of each model with the first.
+    """The scores of one or more models on the same examples, and comparisons of each model with the first.
 
     models: names of the models, in order. runs: the folder whose runs with several seeds trained the models; empty for
     models that are compared.
@@ -55,14 +54,13 @@ class LabelEvaluation:
         return "\n".join(lines)
 
     @property
-    def summary(self) -> dict[str, SeedMeasure]:
-        """The measures over all models, with means and standard deviations, by key. Undefined values are left out."""
-        kept: dict[str, SeedMeasure] = {}
-        for first in self.reports[0].measures:
-            values = [value for report in self.reports if (value := report[first.key].value) is not None]
-            if len(values) > 1:
-                measure = Measure(first.key, first.name, values[0], first.better, first.signature, first.digits)
-                kept[first.key] = SeedMeasure(measure, tuple(values))
+    def summary(self) -> dict[str, SeedScore]:
+        """The scores over all models, with means and standard deviations, by key. Undefined values are left out."""
+        kept: dict[str, SeedScore] = {}
+        for first in self.reports[0].scores:
+            scores = [score for report in self.reports if (score := report[first.key]).is_defined]
+            if len(scores) > 1:
+                kept[first.key] = SeedScore(scores[0], tuple(score.value for score in scores))
         return kept
 
     def _summary_text(self) -> str:
@@ -72,13 +70,13 @@ class LabelEvaluation:
         heading = f"{self.runs}: {len(self.models)} seeds, {first.examples:,} {first.unit}; mean ± sd over the seeds"
         if first.baseline is not None:
             heading += f"; baseline: {first.baseline.description}"
-        rows = [["measure", "mean", "sd", "lowest", "highest", "baseline", "signature"]]
+        rows = [["metric", "mean", "sd", "lowest", "highest", "baseline", "signature"]]
         for key, each in self.summary.items():
             constant = baseline.get(key)
             values = [each.mean, each.deviation, min(each.values), max(each.values)]
-            shown = [f"{value:.{each.measure.digits}f}" for value in values]
-            shown.append("–" if constant is None else f"{constant:.{each.measure.digits}f}")
-            rows.append([each.measure.name, *shown, each.measure.signature])
+            shown = [f"{value:.{each.score.digits}f}" for value in values]
+            shown.append("–" if constant is None else f"{constant:.{each.score.digits}f}")
+            rows.append([each.score.name, *shown, each.score.signature])
         return "\n".join([heading, *align(rows)])
 
     def as_json(self) -> dict[str, Any]:
@@ -95,7 +93,7 @@ class LabelEvaluation:
             "comparisons": []
             if self.runs
             else [
-                {"first": self.models[0], "second": name, "metrics": [asdict(each) for each in comparisons]}
+                {"first": self.models[0], "second": name, "metrics": [each.as_json() for each in comparisons]}
                 for name, comparisons in zip(self.models[1:], self.comparisons, strict=True)
             ],
         }

@@ -1,12 +1,12 @@
 """`Evaluation`: the scores of systems and their comparisons, as text and as JSON."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from dragoman.metrics.bleu import LengthScore
 from dragoman.metrics.bootstrap import Comparison
-from dragoman.metrics.metric import Score
+from dragoman.metrics.score import Score
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class SystemScores:
         ]
         return {
             "system": self.system,
-            "scores": [asdict(score) for score in self.scores.values()],
+            "scores": [score.as_json() for score in self.scores.values()],
             "by_length": groups,
         }
 
@@ -78,7 +78,7 @@ class SystemComparison:
             "first": self.first,
             "second": self.second,
             "sentences": self.sentences,
-            "metrics": [asdict(each) for each in self.metrics.values()],
+            "metrics": [each.as_json() for each in self.metrics.values()],
         }
 
 

@@ -13,7 +13,14 @@ from dragoman.figures.confusion import Confusion
 from dragoman.figures.figure import Figure
 from dragoman.figures.style import COLOURS, GREYS, GRID, INK
 from dragoman.figures.token_grid import TokenGrid
-from dragoman.metrics.alignment_error_rate import MEASURES, GoldLinks, Link, Measure, count_links, measure
+from dragoman.metrics.alignment_error_rate import (
+    ALIGNMENT_METRICS,
+    AlignmentMetric,
+    GoldLinks,
+    Link,
+    alignment_metric,
+    count_links,
+)
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -58,26 +65,29 @@ class Alignments(Figure):
     hidden: Collection[str] = ()
 
     @cached_property
-    def measures(self) -> dict[str, dict[Measure, float]]:
-        """All measures of each aligner in percent, such as `aer`; empty without annotated links."""
+    def metrics(self) -> dict[str, dict[AlignmentMetric, float]]:
+        """All metrics of each aligner in percent, such as `aer`; empty without annotated links."""
         if self.gold is None:
             return {}
         counts = {
             name: np.array(count_links(self.gold, set(links)), np.float64) for name, links in self.aligners.items()
         }
-        return {name: {key: float(measure(each, key)) for key in MEASURES} for name, each in counts.items()}
+        return {
+            name: {key: float(alignment_metric(each, key)) for key in ALIGNMENT_METRICS}
+            for name, each in counts.items()
+        }
 
     @property
     def error_rates(self) -> dict[str, float]:
         """The alignment error rate of each aligner in percent; empty without annotated links."""
-        return {name: each["aer"] for name, each in self.measures.items()}
+        return {name: each["aer"] for name, each in self.metrics.items()}
 
     def details(self) -> dict[str, Any]:
-        """Return the words, and the names and measures of the aligners, whose arrays are `links-0` and so on.
+        """Return the words, and the names and metrics of the aligners, whose arrays are `links-0` and so on.
 
         `weights` is the name of the array of weights, or null.
         """
-        unknown = dict.fromkeys(MEASURES)
+        unknown = dict.fromkeys(ALIGNMENT_METRICS)
         return {
             "source": list(self.source),
             "target": list(self.target),
@@ -85,7 +95,7 @@ class Alignments(Figure):
                 {
                     "name": name,
                     "hidden": name in self.hidden,
-                    **self.measures.get(name, unknown),
+                    **self.metrics.get(name, unknown),
                     "array": f"links-{number}",
                     "weights": f"weights-{number}" if name in self.weights else None,
                 }

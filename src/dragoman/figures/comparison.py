@@ -37,7 +37,7 @@ class Comparison(Figure):
     """Two translations of a sentence.
 
     names: of the two models. source, translations: the words. links: the links (source word, target word) of each
-    translation, from 0. differences: the words that the translations do not share. scores: two values per measure, one
+    translation, from 0. differences: the words that the translations do not share. scores: two values per metric, one
     for each model.
     """
 
@@ -63,11 +63,11 @@ class Comparison(Figure):
             "names": list(self.names),
             "source": list(self.source),
             "translations": [list(each) for each in self.translations],
-            "measures": list(self.scores),
+            "metrics": list(self.scores),
         }
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the links (N, 2), the differences (D, 4) as in `Difference`, and the scores (measures, 2)."""
+        """Return the links (N, 2), the differences (D, 4) as in `Difference`, and the scores (metrics, 2)."""
         links = [np.array(sorted(each), np.int32).reshape(-1, 2) for each in self.links]
         return {
             "links-0": links[0],

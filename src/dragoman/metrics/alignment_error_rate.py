@@ -8,18 +8,18 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.metrics.bootstrap import Comparison, Interval, compare_resampled, interval_of, resampled_counts
-from dragoman.metrics.metric import Score
+from dragoman.metrics.bootstrap import Comparison, compare_resampled, interval_of, resampled_counts
+from dragoman.metrics.score import Score
 
 Link = tuple[int, int]
-Measure = Literal["aer", "precision", "recall", "f1"]
+AlignmentMetric = Literal["aer", "precision", "recall", "f1"]
 Counts = NDArray[np.float64]
 """Counts (…, 4) of sentence pairs: |A ∩ S|, |A ∩ P|, |A| and |S|."""
 
-MEASURES: Mapping[Measure, str] = MappingProxyType(
+ALIGNMENT_METRICS: Mapping[AlignmentMetric, str] = MappingProxyType(
     {"aer": "AER", "precision": "precision", "recall": "recall", "f1": "F1"}
 )
-"""Display names of the measures. AER is better if it is lower, the others if they are higher."""
+"""Display names of the metrics. AER is better if it is lower, the others if they are higher."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ def count_all(gold: Sequence[GoldLinks], alignments: Sequence[Set[Link]]) -> Cou
     return np.array(rows, np.float64).reshape(-1, 4)
 
 
-def measure(counts: Counts, name: Measure) -> NDArray[np.float64]:
-    """Return a measure in percent, (…), from summed counts (…, 4).
+def alignment_metric(counts: Counts, name: AlignmentMetric) -> NDArray[np.float64]:
+    """Return a metric in percent, (…), from summed counts (…, 4).
 
     AER = 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|), precision = |A ∩ P| / |A| and recall = |A ∩ S| / |S|. F1 is the
     harmonic mean of precision and recall. Without any links, precision is 100, and AER is 0 if there are no sure links
@@ -63,24 +63,10 @@ def _percentage(part: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArra
     return np.where(whole > 0, 100 * part / np.maximum(whole, 1), 100.0)
 
 
-@dataclass(frozen=True)
-class MeasuredScore:
-    """A score with the middle 95% of its values on resampled test sets."""
-
-    score: Score
-    interval: Interval
-
-    def __str__(self) -> str:
-        return (
-            f"{self.score.name} = {self.score.value:.2f} (95% of resampled test sets: {self.interval.low:.2f} to "
-            f"{self.interval.high:.2f}; {self.score.signature})"
-        )
-
-
 def score_alignments(
     systems: Sequence[Counts], signature: str, samples: int = 1000, seed: int = 12345
-) -> tuple[list[dict[Measure, MeasuredScore]], list[dict[str, Comparison]]]:
-    """Return all measures of each system, and the comparisons of each system after the first with the first.
+) -> tuple[list[dict[AlignmentMetric, Score]], list[dict[str, Comparison]]]:
+    """Return all scores of each system, and the comparisons of each system after the first with the first.
 
     systems: the counts (N, 4) of each system on the same sentence pairs. All systems are resampled together, with the
     draws and the p-value of `paired_bootstrap`. signature: describes the counts; samples and seed are added.
@@ -91,24 +77,27 @@ def score_alignments(
         for counts, block in zip(systems, blocks, strict=True):
             block.append(drawn @ counts)
     resampled = [np.concatenate(block) for block in blocks]
-    scores: list[dict[Measure, MeasuredScore]] = []
-    values: list[dict[Measure, NDArray[np.float64]]] = []
+    scores: list[dict[AlignmentMetric, Score]] = []
+    values: list[dict[AlignmentMetric, NDArray[np.float64]]] = []
     for counts, sets in zip(systems, resampled, strict=True):
-        values.append({key: measure(sets, key) for key in MEASURES})
+        values.append({key: alignment_metric(sets, key) for key in ALIGNMENT_METRICS})
         scores.append(
             {
-                key: MeasuredScore(
-                    Score(name, float(measure(counts.sum(0), key)), signature), interval_of(values[-1][key])
+                key: Score(
+                    name,
+                    float(alignment_metric(counts.sum(0), key)),
+                    signature,
+                    key=key,
+                    better="lower" if key == "aer" else "higher",
+                    interval=interval_of(values[-1][key]),
                 )
-                for key, name in MEASURES.items()
+                for key, name in ALIGNMENT_METRICS.items()
             }
         )
     comparisons: list[dict[str, Comparison]] = [
         {
-            key: compare_resampled(
-                scores[0][key].score, other[key].score, values[0][key], other_values[key], samples, seed
-            )
-            for key in MEASURES
+            key: compare_resampled(scores[0][key], other[key], values[0][key], other_values[key], samples, seed)
+            for key in ALIGNMENT_METRICS
         }
         for other, other_values in zip(scores[1:], values[1:], strict=True)
     ]

@@ -11,7 +11,8 @@ from sacrebleu.metrics.bleu import BLEU as SacreBLEU
 from sacrebleu.metrics.helpers import extract_all_word_ngrams
 
 from dragoman.metrics.bleu_tokenizer import DEFAULT
-from dragoman.metrics.metric import Score, check_lines, check_sources
+from dragoman.metrics.metric import check_lines, check_sources
+from dragoman.metrics.score import Score
 from dragoman.metrics.summed import NgramMetric, Statistics
 from dragoman.text.words import count_words, is_unspaced_text
 

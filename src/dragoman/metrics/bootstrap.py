@@ -1,27 +1,19 @@
 """Paired bootstrap resampling: a test of whether the difference between two systems is significant."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.metrics.bleu_tokenizer import AUTO, choose_tokenizer
-from dragoman.metrics.metric import Score
 from dragoman.metrics.registry import summed_metric
+from dragoman.metrics.score import Interval, Score
 from dragoman.metrics.summed import Statistics, SummedMetric
 
 FEWEST_EXAMPLES = 10
 """Number of sentences or examples below which a resampled difference says nothing about others."""
-
-
-@dataclass(frozen=True)
-class Interval:
-    """The mean score on the resampled test sets, and the range of the middle 95% of the scores."""
-
-    mean: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -42,6 +34,10 @@ class Comparison:
     p_value: float
     samples: int
     seed: int
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all values as JSON types."""
+        return {**asdict(self), "first": self.first.as_json(), "second": self.second.as_json()}
 
     def describe(self, examples: int, unit: str = "sentences") -> str:
         """Return the difference, its interval and its significance in words. examples: size of the test set."""
@@ -97,7 +93,7 @@ def compare_statistics(
     draws = np.random.default_rng(seed).choice(len(first), size=(samples, len(first)), replace=True)
     resampled = [measure.corpus(np.array([rows[draw].sum(0) for draw in draws])) for rows in (first, second)]
     signature = f"{measure.signature(references)}|bs:{samples}|seed:{seed}"
-    named = [Score(measure.name, score, signature) for score in scores]
+    named = [measure.score_of(score, signature) for score in scores]
     return compare_resampled(named[0], named[1], resampled[0], resampled[1], samples, seed)
 
 

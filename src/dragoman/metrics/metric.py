@@ -7,22 +7,11 @@ from typing import ClassVar, Literal, Self
 
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.log import warn
+from dragoman.metrics.score import Direction, Score
 from dragoman.metrics.text_score import TextScore
 
 Need = Literal["references", "sources", "log-probabilities"]
 """Inputs that a metric may need in addition to the hypotheses."""
-
-
-@dataclass(frozen=True)
-class Score:
-    """The value of a metric, with its name and signature. Only scores with the same signature are comparable."""
-
-    name: str
-    value: float
-    signature: str
-
-    def __str__(self) -> str:
-        return f"{self.name} = {self.value:.2f}" + (f" ({self.signature})" if self.signature else "")
 
 
 @dataclass(frozen=True)
@@ -52,7 +41,7 @@ class Metric(ABC):
 
     key: ClassVar[str]
     name: ClassVar[str]
-    better: ClassVar[Literal["higher", "lower"]]
+    better: ClassVar[Direction]
     needs: ClassVar[frozenset[Need]] = frozenset({"references"})
     restates: ClassVar[str | None] = None
     digits: ClassVar[int] = 2
@@ -85,7 +74,12 @@ class Metric(ABC):
         """
         outputs = Outputs(hypotheses, references, sources, likelihood)
         self.check(outputs)
-        return Score(self.name, self.value(outputs), self.signature(len(references)))
+        return self.score_of(self.value(outputs), self.signature(len(references)))
+
+    def score_of(self, value: float, signature: str = "") -> Score:
+        """Return the score with this value."""
+        better = self.better if self.restates is None else None
+        return Score(self.name, value, signature, key=self.key, better=better, digits=self.digits)
 
     def check(self, outputs: Outputs) -> None:
         """Raise DataError for unequal numbers of lines or empty references, and ConfigError for a missing input."""
@@ -108,7 +102,7 @@ class Metric(ABC):
         """
         signatures = ", ".join(dict.fromkeys(score.signature for score in scores if score.signature))
         signature = f"mean of {len(scores)} sets, {signatures}" if signatures else ""
-        return Score(self.name, sum(score.value for score in scores) / len(scores), signature)
+        return self.score_of(sum(score.value for score in scores) / len(scores), signature)
 
 
 def check_lines(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> None:

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from math import exp
 from typing import ClassVar
 
-from dragoman.metrics.metric import Metric, Need, Outputs, Score
+from dragoman.metrics.metric import Metric, Need, Outputs
+from dragoman.metrics.score import Score
 from dragoman.metrics.text_score import TextScore
 
 _MAX_EXPONENT = 700.0
@@ -55,7 +56,7 @@ class Perplexity(_LogProbabilityMetric):
 
     def mean(self, scores: Sequence[Score], means: Mapping[str, float]) -> Score | None:
         """Return the perplexity of the mean loss."""
-        return Score(self.name, _exp(means["loss"]), self.signature(0)) if "loss" in means else None
+        return self.score_of(_exp(means["loss"]), self.signature(0)) if "loss" in means else None
 
 
 class WordPerplexity(_LogProbabilityMetric):

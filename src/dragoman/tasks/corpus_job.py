@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.log import info
-from dragoman.checkpoint.meta import Meta, Score
+from dragoman.checkpoint.meta import Meta, RecordedScore
 from dragoman.data.batches.plan import BatchPlan, plan_epoch
 from dragoman.data.batches.shapes import BatchShapes
 from dragoman.data.preparation.pipeline import PreparedCorpora
 from dragoman.metrics.metric import Metric
+from dragoman.metrics.score import Score
 from dragoman.models.description.describe import count_operations
 from dragoman.models.description.footprint import SHORT_TRIAL, evaluate_polynomial, measure_footprint, refine_footprint
 from dragoman.models.interface import LengthLimit
@@ -27,7 +28,7 @@ from dragoman.text.unknown_tokens import UnknownTokens, check_unknown, has_unkno
 from dragoman.training.config import LoopConfig
 from dragoman.training.ranks.ranks import Runtime
 from dragoman.training.task import Content, Job, Validator
-from dragoman.training.validation import Measure, Validation, average_validations
+from dragoman.training.validation import Validation, average_validations
 
 _LENGTH_SAMPLE = 100_000
 """Approximate number of examples from which the mean length of a corpus is estimated."""
@@ -253,16 +254,16 @@ class CorpusJob(Job):
         )
 
     @abstractmethod
-    def card_measures(self, validation: Validation) -> Sequence[tuple[str, Measure]]:
-        """Return the measures that the model card lists, each with its name on the card."""
+    def card_scores(self, validation: Validation) -> Sequence[tuple[str, Score]]:
+        """Return the scores that the model card lists, each with its name on the card."""
 
-    def _scores(self, validation: Validation, data: str) -> tuple[Score, ...]:
+    def _scores(self, validation: Validation, data: str) -> tuple[RecordedScore, ...]:
         """Return the scores for the model card: the means over all validation sets, then the scores on each set.
 
         data: names of the validation sets. A single set has no separate scores.
         """
         means = tuple(
-            Score(metric=name, value=measure.value, signature=measure.signature, data=data)
-            for name, measure in self.card_measures(validation)
+            RecordedScore(metric=name, value=score.value, signature=score.signature, data=data)
+            for name, score in self.card_scores(validation)
         )
         return means + tuple(score for name, each in validation.sets.items() for score in self._scores(each, name))

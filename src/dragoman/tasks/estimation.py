@@ -27,7 +27,7 @@ class EstimationResult(TrainingResult):
 
     def __str__(self) -> str:
         lines = [f"{self.folder}: the model; on the validation set"]
-        return "\n".join([*lines, *(f"  {measure.full()}" for measure in self.validation.measures)])
+        return "\n".join([*lines, *(f"  {score}" for score in self.validation.scores)])
 
 
 Estimate = Callable[[Any], EstimationResult]

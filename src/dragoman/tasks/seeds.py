@@ -1,4 +1,4 @@
-"""`train_seeds` trains the same recipe with several seeds, and summarises the validation measures."""
+"""`train_seeds` trains the same recipe with several seeds, and summarises the validation scores."""
 
 import json
 import os
@@ -13,17 +13,17 @@ from dragoman.base.files import atomic_write
 from dragoman.base.log import info
 from dragoman.base.settings.load import dump_settings
 from dragoman.checkpoint.folder import CONFIG
+from dragoman.metrics.score import Score
 from dragoman.training.run.loop import TrainingResult
 from dragoman.training.task import RunConfig
-from dragoman.training.validation import Measure
 
 SEEDS_FILE = "seeds.json"
 
 
-class SeedMeasure(NamedTuple):
-    """A measure over several seeds. values: one value per seed. deviation: the sample standard deviation (n − 1)."""
+class SeedScore(NamedTuple):
+    """A score over several seeds. values: one value per seed. deviation: the sample standard deviation (n − 1)."""
 
-    measure: Measure
+    score: Score
     values: tuple[float, ...]
 
     @property
@@ -37,9 +37,9 @@ class SeedMeasure(NamedTuple):
         return stdev(self.values)
 
     def __str__(self) -> str:
-        digits = self.measure.digits
+        digits = self.score.digits
         listed = ", ".join(f"{value:.{digits}f}" for value in self.values)
-        return f"{self.measure.name} = {self.mean:.{digits}f} ± {self.deviation:.{digits}f} ({listed})"
+        return f"{self.score.name} = {self.mean:.{digits}f} ± {self.deviation:.{digits}f} ({listed})"
 
 
 @dataclass(frozen=True)
@@ -52,16 +52,14 @@ class SeedResults(TrainingResult):
     seeds: Mapping[int, TrainingResult] = field(default_factory=dict)
 
     @property
-    def measures(self) -> tuple[SeedMeasure, ...]:
-        """The measures over all seeds."""
+    def scores(self) -> tuple[SeedScore, ...]:
+        """The scores over all seeds."""
         results = [result.validation for result in self.seeds.values()]
-        return tuple(
-            SeedMeasure(measure, tuple(each[measure.key].value for each in results)) for measure in results[0].measures
-        )
+        return tuple(SeedScore(score, tuple(each[score.key].value for each in results)) for score in results[0].scores)
 
     def __str__(self) -> str:
         lines = [f"{len(self.seeds)} seeds ({', '.join(map(str, self.seeds))}); on the validation set, mean ± sd"]
-        lines += [f"  {measure}" for measure in self.measures]
+        lines += [f"  {score}" for score in self.scores]
         return "\n".join([*lines, f"{self.folder}: the best of these models"])
 
 
@@ -104,7 +102,7 @@ def train_seeds(config: RunConfig, train: Callable[[RunConfig], TrainingResult])
                 f"interrupted at seed {seed}; everything is saved. Resume with the same command and --resume",
                 error.exit_code - 128,
             ) from None
-    best = max(results.values(), key=lambda result: result.validation.score(config.train.metric))
+    best = max(results.values(), key=lambda result: result.validation.rank(config.train.metric))
     summary = SeedResults(
         best.folder, best.step, best.validation, best.reason, best.history, first=best.first, seeds=results
     )
@@ -116,8 +114,8 @@ def _as_json(summary: SeedResults) -> dict[str, object]:
     return {
         "seeds": list(summary.seeds),
         "best": Path(summary.folder).name,
-        "measures": {
-            each.measure.key: {"mean": each.mean, "sd": each.deviation, "values": list(each.values)}
-            for each in summary.measures
+        "scores": {
+            each.score.key: {"mean": each.mean, "sd": each.deviation, "values": list(each.values)}
+            for each in summary.scores
         },
     }

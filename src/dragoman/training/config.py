@@ -200,9 +200,9 @@ class LoopConfig(Config):
 
     @property
     def joint_metrics(self) -> tuple[str, ...]:
-        """Keys of the measures that select the best checkpoint together; empty: `metric` selects it.
+        """Keys of the metrics that select the best checkpoint together; empty: `metric` selects it.
 
-        A checkpoint is then better if none of these measures is worse than in any earlier validation, and patience
+        A checkpoint is then better if none of these scores is worse than in any earlier validation, and patience
         counts the validations in which all of them are worse.
         """
         return ()

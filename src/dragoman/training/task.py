@@ -21,7 +21,7 @@ from dragoman.base.errors import ConfigError
 from dragoman.base.settings.config import Config
 from dragoman.base.settings.load import dump_settings
 from dragoman.checkpoint.folder import write_model_folder
-from dragoman.checkpoint.meta import Meta, Score
+from dragoman.checkpoint.meta import Meta, RecordedScore
 from dragoman.checkpoint.start import Start
 from dragoman.data.batches.plan import BatchConfig, BatchPlan
 from dragoman.data.held_out.check import Finding
@@ -90,7 +90,7 @@ class RunConfig(Config):
         1,
         ge=1,
         description="Number of runs with different seeds: train.seed, train.seed + 1, …. Several runs are written to "
-        "the folders seed-N of `out`, and the means and standard deviations of their validation measures are reported.",
+        "the folders seed-N of `out`, and the means and standard deviations of their validation scores are reported.",
     )
 
     def with_stored_choices(self, stored: Self) -> Self:
@@ -306,9 +306,11 @@ class Job(ABC):
 
         validation: the validation of these parameters, or None.
         """
-        measures = () if validation is None else validation.measures
+        named = () if validation is None else validation.scores
         name = self.contents["valid"].name
-        scores = [Score(metric=each.name, value=each.value, signature=each.signature, data=name) for each in measures]
+        scores = [
+            RecordedScore(metric=each.name, value=each.value, signature=each.signature, data=name) for each in named
+        ]
         return Meta(step=step, averaged_steps=averaged_steps, scores=tuple(scores))
 
     def write(

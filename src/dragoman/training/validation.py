@@ -1,119 +1,84 @@
-"""`Validation`: the metrics of a model on held-out data, for every task."""
+"""`Validation`: the scores of a model on held-out data, for every task."""
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from dragoman.metrics.metric import Metric, Outputs, Score
-
-
-@dataclass(frozen=True)
-class Measure:
-    """The value of a metric. key: the metric's name in settings and logs; name: its name for display.
-
-    better: whether higher or lower values are better; None for a value that is computed from another measure and
-    therefore does not affect comparisons. signature: describes the computation if there are several variants. digits:
-    number of decimal places for display.
-    """
-
-    key: str
-    name: str
-    value: float
-    better: Literal["higher", "lower"] | None
-    signature: str = ""
-    digits: int = 2
-
-    @staticmethod
-    def from_score(metric: Metric, score: Score) -> "Measure":
-        """Create a measure from a metric's score."""
-        better = metric.better if metric.restates is None else None
-        return Measure(metric.key, metric.name, score.value, better, score.signature, metric.digits)
-
-    @property
-    def merit(self) -> float:
-        """The value, negated if lower is better."""
-        return -self.value if self.better == "lower" else self.value
-
-    def __str__(self) -> str:
-        return f"{self.name} {self.value:.{self.digits}f}"
-
-    def full(self) -> str:
-        """Format the value with its signature, which is needed to compare it with other values."""
-        return f"{self.name} = {self.value:.{self.digits}f}" + (f" ({self.signature})" if self.signature else "")
+from dragoman.metrics.metric import Metric, Outputs
+from dragoman.metrics.score import Score
 
 
 @dataclass(frozen=True)
 class Validation:
-    """The result of a validation. measures: in display order; seconds: the duration.
+    """The result of a validation. scores: in display order; seconds: the duration.
 
-    sets: the result of each validation set if there are several. In this case, `measures` are the means over the sets,
+    sets: the result of each validation set if there are several. In this case, `scores` are the means over the sets,
     and `seconds` is the sum.
     """
 
-    measures: tuple[Measure, ...]
+    scores: tuple[Score, ...]
     seconds: float
     sets: Mapping[str, "Validation"] = field(default_factory=dict)
 
-    def __getitem__(self, key: str) -> Measure:
-        """Return the measure with this key. Raises KeyError if there is none."""
-        for measure in self.measures:
-            if measure.key == key:
-                return measure
+    def __getitem__(self, key: str) -> Score:
+        """Return the score with this key. Raises KeyError if there is none."""
+        for score in self.scores:
+            if score.key == key:
+                return score
         raise KeyError(key)
 
-    def score(self, metric: str) -> tuple[float, ...]:
-        """Return the sort key of the validation: `metric` first, then the other measures. Higher is better."""
-        return tuple(measure.merit for measure in self.deciding(metric))
+    def rank(self, metric: str) -> tuple[float, ...]:
+        """Return the sort key of the validation: `metric` first, then the other scores. Higher is better."""
+        return tuple(score.merit for score in self.deciding(metric))
 
-    def deciding(self, metric: str) -> list[Measure]:
-        """Return the measures that decide between validations: `metric`, and then those that break ties, in order."""
-        measures = [measure for measure in reversed(self.measures) if measure.better is not None]
-        return sorted(measures, key=lambda measure: measure.key != metric)
+    def deciding(self, metric: str) -> list[Score]:
+        """Return the scores that decide between validations: `metric`, and then those that break ties, in order."""
+        scores = [score for score in reversed(self.scores) if score.better is not None]
+        return sorted(scores, key=lambda score: score.key != metric)
 
     def log_line(self) -> dict[str, Any]:
         """Return the fields of the validation in the run's log."""
         line: dict[str, Any] = {}
-        for measure in self.measures:
-            line[f"valid_{measure.key}"] = measure.value
-            if measure.better is not None and measure.signature:
-                line[f"valid_{measure.key}_signature"] = measure.signature
+        for score in self.scores:
+            line[f"valid_{score.key}"] = score.value
+            if score.better is not None and score.signature:
+                line[f"valid_{score.key}_signature"] = score.signature
         if self.sets:
             line["valid_sets"] = {
-                name: {measure.key: measure.value for measure in validation.measures}
-                for name, validation in self.sets.items()
+                name: {score.key: score.value for score in validation.scores} for name, validation in self.sets.items()
             }
         return line
 
     def __str__(self) -> str:
-        return " · ".join(map(str, self.measures))
+        return " · ".join(score.brief() for score in self.scores)
 
     def brief(self) -> str:
-        """Format the measures, except those that are computed from other measures."""
-        return " · ".join(str(measure) for measure in self.measures if measure.better is not None)
+        """Format the scores, except those that are computed from other scores."""
+        return " · ".join(score.brief() for score in self.scores if score.better is not None)
 
 
 def validate(metrics: Sequence[Metric], outputs: Outputs, started: float) -> Validation:
     """Compute metrics. started: the time at which the validation started, by `time.monotonic`."""
-    measures = tuple(
-        Measure.from_score(
-            metric,
-            metric.score(
-                outputs.hypotheses, *outputs.references, sources=outputs.sources, likelihood=outputs.likelihood
-            ),
-        )
+    scores = tuple(
+        metric.score(outputs.hypotheses, *outputs.references, sources=outputs.sources, likelihood=outputs.likelihood)
         for metric in metrics
     )
-    return Validation(measures, time.monotonic() - started)
+    return Validation(scores, time.monotonic() - started)
 
 
 def average_validations(metrics: Sequence[Metric], sets: Mapping[str, Validation]) -> Validation:
     """Return the unweighted means over several sets, with the results of each set. Seconds are summed."""
-    measures: list[Measure] = []
+    means: list[Score] = []
     for metric in metrics:
-        of_sets = [validation[metric.key] for validation in sets.values()]
-        scores = [Score(metric.name, measure.value, measure.signature) for measure in of_sets]
-        mean = metric.mean(scores, {measure.key: measure.value for measure in measures})
+        scores = [validation[metric.key] for validation in sets.values()]
+        mean = metric.mean(scores, {score.key: score.value for score in means})
         if mean is not None:
-            measures.append(Measure.from_score(metric, mean))
-    return Validation(tuple(measures), sum(validation.seconds for validation in sets.values()), dict(sets))
+            means.append(mean)
+    return Validation(tuple(means), sum(validation.seconds for validation in sets.values()), dict(sets))
+
+
+def defined_scores(scores: Iterable[Score]) -> Iterator[Score]:
+    """Yield scores with 0 for an undefined value, such as the correlation of equal predictions."""
+    for score in scores:
+        yield score if score.is_defined else replace(score, value=0.0, reason=None)

@@ -49,7 +49,7 @@ def test_layers_are_the_links_of_the_aligners(workspace: Workspace) -> None:
     assert isinstance(aligner, WordAligner)
     assert figure.aligners["hmm"] == aligner.align([SOURCE], [TARGET])[0]
     assert np.array_equal(figure.weights["hmm"], aligner.link_weights(SOURCE, TARGET).T)
-    assert figure.gold is None and figure.measures == {}
+    assert figure.gold is None and figure.metrics == {}
 
 
 def test_measures_are_those_of_the_evaluation(workspace: Workspace) -> None:
@@ -57,7 +57,7 @@ def test_measures_are_those_of_the_evaluation(workspace: Workspace) -> None:
     content = state.content(workspace)
     figure = content.figures["links"]
     assert isinstance(figure, Alignments)
-    for name, measures in figure.measures.items():
+    for name, measures in figure.metrics.items():
         links = content.facts["pharaoh"][name]
         evaluated = dragoman.evaluate_alignments([GOLD], [links], gold_base=0, hypothesis_base=0, quiet=True)
         assert measures == {key: pytest.approx(evaluated[key]) for key in measures}
@@ -87,7 +87,7 @@ def test_layers_that_are_absent_are_named(workspace: Workspace, tmp_path: Path) 
 def test_hidden_layers_keep_their_measures(workspace: Workspace) -> None:
     figure = links_of(workspace, gold=GOLD, off=("gradient", "gold"))
     assert {row[0] for row in figure.table()} == {"aligner", "attention"}
-    assert set(figure.measures) == {"attention", "gradient"}
+    assert set(figure.metrics) == {"attention", "gradient"}
     assert links_of(workspace, model="plain", off=("attention", "hmm", "attention of two")).hidden, "of other models"
 
 

@@ -117,7 +117,7 @@ def test_similarities_are_correlated_with_labels(
     report = evaluate_labels(predictor, test, vectors=True).reports[0]
     first, second = (predictor.vectors([pair[side] for pair in pairs]) for side in (0, 1))
     expected = np.corrcoef((first * second).sum(1), [score for *_, score in pairs])[0, 1]
-    measures = {measure.key: measure.value for measure in report.measures}
+    measures = {score.key: score.value for score in report.scores}
     assert measures["pearson"] == close_to(expected)
     assert measures.keys() == {"pearson", "spearman"} and report.baseline is None
     assert main(["evaluate", str(folder), "--test", str(test), "--vectors"]) == 0

@@ -216,7 +216,7 @@ def test_a_scheme_that_cannot_be_recognised_is_asked_for(tmp_path: Path) -> None
     with pytest.raises(DataError, match=r"neither IOB2 .* nor IOB1 .*model\.head\.scheme"):
         train(recipe, quiet=True)
     train({**recipe, "model": {**recipe["model"], "head": {"scheme": "IOB2"}}}, quiet=True)
-    signatures = {each.signature for each in evaluate_labels(tmp_path / "run", path, quiet=True).reports[0].measures}
+    signatures = {each.signature for each in evaluate_labels(tmp_path / "run", path, quiet=True).reports[0].scores}
     assert "F1|strict|IOB2" in signatures
 
 

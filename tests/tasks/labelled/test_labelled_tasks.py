@@ -14,6 +14,7 @@ from dragoman.base.errors import ConfigError
 from dragoman.checkpoint.tensors import load_tensors
 from dragoman.cli.main import main
 from dragoman.data.batches.labelled import LabelledBatch, collate_labelled
+from dragoman.metrics.score import Score
 from dragoman.models.architectures.encoder_only import EncoderOnly, EncoderOnlyConfig
 from dragoman.tasks.kinds import open_job
 from dragoman.tasks.labelled.objective import LabelObjective, class_loss, squared_error
@@ -26,7 +27,7 @@ from dragoman.text.tokenizers import VocabularySizes
 from dragoman.training.machine.journal import Journal
 from dragoman.training.objectives.objective import TrainingPoint
 from dragoman.training.updates.update import Update
-from dragoman.training.validation import Measure, Validation
+from dragoman.training.validation import Validation
 
 STACK = {"kind": "transformer", "layers": 1, "heads": 2, "feedforward": 16}
 MACHINE = {"device": "cpu", "precision": "float32", "threads": 1}
@@ -170,7 +171,7 @@ def recipe(folder: Path, **changes: Any) -> dict[str, Any]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("tasks")
     result = train(recipe(root, mixing={"kind": "proportional", "temperature": 2}), quiet=True)
-    values = {measure.key: measure for measure in result.validation.measures}
+    values = {score.key: score for score in result.validation.scores}
     mean = (values["animals"].value + 100 * values["length"].value + values["names"].value) / 3
     assert values["mean"].value == pytest.approx(mean)
     weighted = sum(
@@ -303,15 +304,17 @@ def test_the_named_task_decides_which_checkpoint_is_kept() -> None:
 
         def run(self, runtime: Any) -> Validation:
             value, loss = self.values
-            return Validation((Measure("f1", "F1", value, "higher"), Measure("loss", "loss", loss, "lower")), 0.0)
+            return Validation(
+                (Score("F1", value, key="f1", better="higher"), Score("loss", loss, key="loss", better="lower")), 0.0
+            )
 
     def validated(first: float, second: float) -> Validation:
         tasks = {"a": TaskValidator(Fixed(first, 1.0), "f1", 1.0), "b": TaskValidator(Fixed(second, 2.0), "f1", 0.5)}
         return TasksValidator(tasks).run(None)  # type: ignore[arg-type]
 
     one, other = validated(80.0, 40.0), validated(70.0, 60.0)
-    assert one.score("a") > other.score("a")
-    assert one.score("mean") < other.score("mean")
+    assert one.rank("a") > other.rank("a")
+    assert one.rank("mean") < other.rank("mean")
     assert one["loss"].value == 2.0
 
 
@@ -354,7 +357,7 @@ def test_parsers_are_trained_beside_a_tagger(tmp_path: Path) -> None:
         "names": settings["tasks"]["names"],
     }
     result = train({**settings, "tasks": tasks, "train": {**settings["train"], "metric": "loss"}}, quiet=True)
-    values = {measure.key: measure.value for measure in result.validation.measures}
+    values = {score.key: score.value for score in result.validation.scores}
     losses = values["chart_loss"], values["decoder"], values["names_loss"]
     assert values["loss"] == pytest.approx(sum(losses))
     for name in ("chart", "decoder"):

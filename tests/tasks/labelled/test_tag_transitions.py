@@ -135,7 +135,7 @@ def test_transitions_are_learned(tmp_path: Path) -> None:
     train(settings, quiet=True)
     predictor = Predictor.load(tmp_path / "run")
     report = evaluate_labels(predictor, tmp_path / "data.conll").reports[0]
-    assert {each.key: each.value for each in report.measures}["conlleval_f1"] > 99
+    assert {each.key: each.value for each in report.scores}["conlleval_f1"] > 99
     inspection = predictor.inspect(["dog", "dog", "and"], word=2)
     assert inspection.target == "I-X for 'dog' (word 2)" and inspection.relevance is not None
     emission = compute_outputs(predictor.model, predictor.encode([["dog", "dog", "and"]])[0].inputs, predictor.device)

@@ -190,7 +190,7 @@ def recipe(folder: Path, **changes: Any) -> dict[str, Any]:
 def body(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("replaced")
     result = train(recipe(folder), quiet=True)
-    keys = [measure.key for measure in result.validation.measures]
+    keys = [score.key for score in result.validation.scores]
     assert keys == ["loss", "masked_loss", "perplexity", "accuracy", "detection_accuracy", "detection_f1"]
     masked = result.validation["masked_loss"].value
     assert result.validation["loss"].value > masked > 0

@@ -49,5 +49,5 @@ def test_the_loss_equals_forced_decoding(monkeypatch: pytest.MonkeyPatch, budget
 
 def test_better_is_higher() -> None:
     found, _ = judged()
-    assert found.score("loss") == (-found["loss"].value, found["bleu"].value, found["chrf"].value)
-    assert found.score("bleu") == (found["bleu"].value, found["chrf"].value, -found["loss"].value)
+    assert found.rank("loss") == (-found["loss"].value, found["bleu"].value, found["chrf"].value)
+    assert found.rank("bleu") == (found["bleu"].value, found["chrf"].value, -found["loss"].value)

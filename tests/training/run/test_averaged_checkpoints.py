@@ -11,18 +11,19 @@ from torch import Tensor
 
 from dragoman.checkpoint.store import CheckpointStore
 from dragoman.checkpoint.tensors import load_tensors
+from dragoman.metrics.score import Score
 from dragoman.training.config import LoopConfig
 from dragoman.training.progress.horizon import Horizon
 from dragoman.training.progress.progress import RunProgress
 from dragoman.training.run.session import Session, choose_final
-from dragoman.training.validation import Measure, Validation
+from dragoman.training.validation import Validation
 
 SCORES = {7: 6.0, 14: 9.0, 21: 2.0, 28: 4.0}
 """Validation scores by step: 14 is the best; the last three and the best three checkpoints differ."""
 
 
 def validated(value: float, metric: str) -> Validation:
-    return Validation((Measure(metric, metric, value, "higher"),), 0.0)
+    return Validation((Score(metric, value, key=metric, better="higher"),), 0.0)
 
 
 def choose(

@@ -10,8 +10,8 @@ from training_runs import RUN, SETTINGS, outcome, write_corpus
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.load import load_settings
 from dragoman.data.corpora.corpus import CorpusConfig
-from dragoman.metrics.metric import Score
 from dragoman.metrics.registry import METRICS
+from dragoman.metrics.score import Score
 from dragoman.tasks.held_out_text import read_held_out as read_texts
 from dragoman.tasks.language_model.config import LanguageModelRun
 from dragoman.tasks.train import train
@@ -23,7 +23,7 @@ from dragoman.tasks.translation.validation import (
     validation_metrics,
 )
 from dragoman.training.run.session import warn_of_ties
-from dragoman.training.validation import Measure, Validation, average_validations
+from dragoman.training.validation import Validation, average_validations
 
 CORPORA = """
 data:
@@ -41,8 +41,8 @@ SHORT = [*SETTINGS, "train.validate_every=4", "train.checkpoint_every=4", "train
 def validation(loss: float, bleu: float, seconds: float) -> Validation:
     values = {"loss": (loss, ""), "perplexity": (math.exp(loss), "per token"), "bleu": (bleu, "nrefs:1")}
     values["chrf"] = (2 * bleu, "nrefs:1")
-    measures = [Measure.from_score(METRICS[key], Score(key, *value)) for key, value in values.items()]
-    return Validation(tuple(measures), seconds)
+    scores = [METRICS[key].score_of(*value) for key, value in values.items()]
+    return Validation(tuple(scores), seconds)
 
 
 def test_each_set_has_the_same_weight() -> None:
@@ -51,8 +51,8 @@ def test_each_set_has_the_same_weight() -> None:
     assert mean["perplexity"].value == math.exp(3.0) and mean["perplexity"].signature == "per token"
     assert (mean["loss"].value, mean["bleu"].value, mean.seconds) == (3.0, 20.0, 7.0)
     assert mean["bleu"].signature == "mean of 2 sets, nrefs:1"
-    assert mean.score("loss") == (-3.0, 40.0, 20.0)
-    assert mean.score("bleu") == (20.0, 40.0, -3.0)
+    assert mean.rank("loss") == (-3.0, 40.0, 20.0)
+    assert mean.rank("bleu") == (20.0, 40.0, -3.0)
     expected = {"loss": 4.0, "perplexity": other["perplexity"].value, "bleu": 30.0, "chrf": 60.0}
     assert mean.log_line()["valid_sets"]["b"] == expected
     assert "valid_sets" not in one.log_line()
@@ -179,11 +179,11 @@ def test_validation_uses_the_tokeniser_of_the_target_language_and_stores_it(
 def test_ties_of_the_deciding_metric_are_broken_by_chrf_and_reported(capfd: pytest.CaptureFixture[str]) -> None:
     keys = ("loss", "perplexity", "bleu", "chrf")
     values = [
-        Validation(tuple(_measure(key, value) for key, value in zip(keys, row, strict=True)), 0.0)
+        Validation(tuple(_score(key, value) for key, value in zip(keys, row, strict=True)), 0.0)
         for row in ((1.0, 2.7, 0.0, 30.0), (2.0, 7.4, 0.0, 40.0), (1.5, 4.5, 0.0, 20.0))
     ]
-    assert max(values, key=lambda each: each.score("bleu")) is values[1]
-    scores = {step: each.score("bleu") for step, each in enumerate(values)}
+    assert max(values, key=lambda each: each.rank("bleu")) is values[1]
+    scores = {step: each.rank("bleu") for step, each in enumerate(values)}
     warn_of_ties(scores, values[1], "bleu")
     assert "BLEU was 0.00 in all 3 validations, so chrF2 decided which checkpoint is the best" in " ".join(
         capfd.readouterr().err.split()
@@ -193,8 +193,8 @@ def test_ties_of_the_deciding_metric_are_broken_by_chrf_and_reported(capfd: pyte
     assert capfd.readouterr().err == ""
 
 
-def _measure(key: str, value: float) -> Measure:
-    return Measure.from_score(METRICS[key], Score(key, value, ""))
+def _score(key: str, value: float) -> Score:
+    return METRICS[key].score_of(value)
 
 
 def test_the_signature_of_a_mean_names_every_tokeniser() -> None:

@@ -13,7 +13,7 @@ import yaml
 
 from dragoman.checkpoint.card.languages import CardLanguages
 from dragoman.checkpoint.card.markdown import UNKNOWN, without_folders
-from dragoman.checkpoint.meta import Meta, Score
+from dragoman.checkpoint.meta import Meta, RecordedScore
 from dragoman.models.kinds import ModelKind
 from dragoman.text.languages.codes import base_language
 
@@ -155,7 +155,7 @@ def _datasets(meta: Meta, config: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(filter(None, map(_identifier, names))))
 
 
-def _results(scores: Sequence[Score], task: str, config: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _results(scores: Sequence[RecordedScore], task: str, config: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the scores by the data that they were measured on."""
     for data in dict.fromkeys(score.data for score in scores):
         name = without_folders(data, config) or UNKNOWN

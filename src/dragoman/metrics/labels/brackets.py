@@ -2,7 +2,7 @@
 
 EVALB is the scorer of the Penn Treebank (Sekine and Collins 1997). A bracket is a constituent with its label and its
 span. Punctuation is removed by its tag, so that a word that only one of the trees tags as punctuation makes the
-sentences differ in length; EVALB calls this an error and leaves the sentence out of all measures.
+sentences differ in length; EVALB calls this an error and leaves the sentence out of all metrics.
 """
 
 from collections import Counter

@@ -71,7 +71,7 @@ class ConfusionMatrix:
 
     @property
     def values(self) -> dict[str, float]:
-        """All measures by key: accuracy, macro_f1, micro_f1, weighted_f1 (percent), matthews (−1 to 1)."""
+        """All values by key: accuracy, macro_f1, micro_f1, weighted_f1 (percent), matthews (−1 to 1)."""
         correct, support, predicted = (
             array.astype(np.float64)[None] for array in (self.counts.diagonal(), self.counts.sum(1), self.counts.sum(0))
         )
@@ -126,7 +126,7 @@ class ConfusionMatrix:
 
 
 def classification_values(correct: Floats, support: Floats, predicted: Floats) -> dict[str, Floats]:
-    """Compute all measures, by key, of S test sets: (S,) each.
+    """Compute all metrics, by key, of S test sets: (S,) each.
 
     correct, support, predicted: (S, K) numbers of correct predictions, examples, and predictions of each class.
     """
@@ -148,7 +148,7 @@ def classification_values(correct: Floats, support: Floats, predicted: Floats) -
 
 
 class ResampledClassification:
-    """The measures of resampled test sets. Only the numbers of the pairs of labels that occur are needed."""
+    """The metrics of resampled test sets. Only the numbers of the pairs of labels that occur are needed."""
 
     def __init__(self, gold: Sequence[str], predicted: Sequence[str], labels: Sequence[str]) -> None:
         """gold, predicted: N labels each. labels: all labels that occur."""
@@ -162,7 +162,7 @@ class ResampledClassification:
         self._diagonal = self._rows * self._columns
 
     def __call__(self, counts: Floats) -> dict[str, Floats]:
-        """Return the measures (S,), by key. counts: (S, N) number of times that each example was drawn."""
+        """Return the values (S,), by key. counts: (S, N) number of times that each example was drawn."""
         cells = np.add.reduceat(counts[:, self._order], self._starts, axis=1)  # (S, C)
         return classification_values(cells @ self._diagonal, cells @ self._rows, cells @ self._columns)
 

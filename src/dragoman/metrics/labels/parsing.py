@@ -8,24 +8,24 @@ import numpy as np
 
 from dragoman.metrics.labels.brackets import COLLINS, BracketCounts, count_brackets
 from dragoman.metrics.labels.classification import check_equal_lengths
-from dragoman.metrics.labels.report import Baseline, Floats, MeasureKind, Report, measure_all, resample
+from dragoman.metrics.labels.report import Baseline, Floats, LabelMetric, Report, resample, score_all
 from dragoman.metrics.labels.scoring import SAMPLES, SEED
 from dragoman.text.trees.tree import Constituent, Tree
 
 _SIGNATURE = "EVALB|COLLINS.prm"
-_KINDS = (
-    MeasureKind("bracket_f1", "bracket F1", f"F1|{_SIGNATURE}"),
-    MeasureKind("bracket_precision", "bracket precision", f"precision|{_SIGNATURE}"),
-    MeasureKind("bracket_recall", "bracket recall", f"recall|{_SIGNATURE}"),
-    MeasureKind("complete_match", "complete match", f"complete match|{_SIGNATURE}"),
-    MeasureKind("crossing", "crossing brackets per sentence", f"crossing|{_SIGNATURE}", better="lower", unit=""),
-    MeasureKind("no_crossing", "sentences without crossing", f"no crossing|{_SIGNATURE}"),
-    MeasureKind("tagging_accuracy", "tagging accuracy", f"tags|{_SIGNATURE}"),
+_METRICS = (
+    LabelMetric("bracket_f1", "bracket F1", f"F1|{_SIGNATURE}"),
+    LabelMetric("bracket_precision", "bracket precision", f"precision|{_SIGNATURE}"),
+    LabelMetric("bracket_recall", "bracket recall", f"recall|{_SIGNATURE}"),
+    LabelMetric("complete_match", "complete match", f"complete match|{_SIGNATURE}"),
+    LabelMetric("crossing", "crossing brackets per sentence", f"crossing|{_SIGNATURE}", better="lower", digits=4),
+    LabelMetric("no_crossing", "sentences without crossing", f"no crossing|{_SIGNATURE}"),
+    LabelMetric("tagging_accuracy", "tagging accuracy", f"tags|{_SIGNATURE}"),
 )
 
 
 class ResampledBrackets:
-    """The bracket measures of resampled sentences. Sentences with an error do not count."""
+    """The bracket metrics of resampled sentences. Sentences with an error do not count."""
 
     def __init__(self, counts: Sequence[BracketCounts]) -> None:
         """counts: those of N sentences."""
@@ -50,7 +50,7 @@ class ResampledBrackets:
         )
 
     def __call__(self, counts: Floats) -> dict[str, Floats]:
-        """Return the measures (S,), by key. counts: (S, N) number of times that each sentence was drawn."""
+        """Return the values (S,), by key. counts: (S, N) number of times that each sentence was drawn."""
         matched, predicted, gold, complete, crossing, without, tags, words, valid = (counts @ self._statistics).T
         return {
             "bracket_f1": _ratio(200 * matched, predicted + gold),
@@ -89,8 +89,11 @@ def parsing_report(
         task="parsing",
         examples=len(gold),
         unit="sentences",
-        measures=measure_all(
-            _KINDS, _values(scorer, len(gold)), resampled, {kind.key: "no sentence can be compared" for kind in _KINDS}
+        scores=score_all(
+            _METRICS,
+            _values(scorer, len(gold)),
+            resampled,
+            {metric.key: "no sentence can be compared" for metric in _METRICS},
         ),
         samples=samples,
         seed=seed,
@@ -111,7 +114,7 @@ def _warnings(counts: Sequence[BracketCounts], repairs: Sequence[int]) -> dict[s
     errors = [number for number, each in enumerate(counts, 1) if each.status != "valid"]
     if errors:
         warnings["errors"] = (
-            f"{len(errors):,} of {len(counts):,} sentences are left out of all measures, as by EVALB, because their "
+            f"{len(errors):,} of {len(counts):,} sentences are left out of all metrics, as by EVALB, because their "
             "words differ after the removal of punctuation, which depends on the tags (first: sentence "
             f"{errors[0]:,})"
         )

@@ -61,7 +61,7 @@ def is_constant(values: Floats) -> bool:
 
 
 class ResampledRegression:
-    """The measures of resampled test sets. A correlation that is undefined is NaN."""
+    """The metrics of resampled test sets. A correlation that is undefined is NaN."""
 
     def __init__(self, gold: Floats, predicted: Floats) -> None:
         """gold, predicted: (N,) finite values."""
@@ -69,7 +69,7 @@ class ResampledRegression:
         self._errors = np.stack([np.abs(gold - predicted), (gold - predicted) ** 2], 1)
 
     def __call__(self, counts: Floats) -> dict[str, Floats]:
-        """Return the measures (S,), by key. counts: (S, N) number of times that each example was drawn."""
+        """Return the values (S,), by key. counts: (S, N) number of times that each example was drawn."""
         errors = counts @ self._errors / counts.sum(1, keepdims=True)
         return {
             "pearson": self._pearson(counts),

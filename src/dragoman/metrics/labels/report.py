@@ -1,20 +1,20 @@
-"""`Report`: the measures of predictions with bootstrap intervals and a baseline, and comparisons of two reports."""
+"""`Report`: the scores of predictions with bootstrap intervals and a baseline, and comparisons of two reports."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.base.errors import DataError
-from dragoman.metrics.bootstrap import Comparison, Interval, compare_resampled, interval_of, resampled_counts
+from dragoman.metrics.bootstrap import Comparison, compare_resampled, interval_of, resampled_counts
 from dragoman.metrics.labels.classification import ClassScores, ConfusionMatrix, align
-from dragoman.metrics.metric import Score
+from dragoman.metrics.score import Direction, Interval, Score
 
 Floats = NDArray[np.float64]
 Scorer = Callable[[Floats], dict[str, Floats]]
-"""Computes the measures (S,), by key, of S resampled test sets from the counts (S, N) of the examples. An undefined
+"""Computes the metrics (S,), by key, of S resampled test sets from the counts (S, N) of the examples. An undefined
 value is NaN."""
 
 _LARGEST_UNDEFINED = 0.05
@@ -22,49 +22,20 @@ _LARGEST_UNDEFINED = 0.05
 
 
 @dataclass(frozen=True)
-class MeasureKind:
-    """The properties of a measure. signature: describes its computation; only equal signatures are comparable.
-
-    better: whether higher or lower values are better. unit: percent, or empty.
-    """
+class LabelMetric:
+    """A metric of predicted labels. The fields are those of its scores; see `Score`."""
 
     key: str
     name: str
     signature: str
-    better: Literal["higher", "lower"] = "higher"
-    unit: Literal["percent", ""] = "percent"
+    better: Direction = "higher"
+    digits: int = 2
 
-
-@dataclass(frozen=True)
-class Measure(MeasureKind):
-    """The value of a measure on a test set.
-
-    value: None if the measure is undefined for the `reason`. interval: the middle 95% of the values on resampled test
-    sets; None if there are no resampled test sets, or if the value is undefined on more than 5% of them.
-    """
-
-    value: float | None = None
-    interval: Interval | None = None
-    reason: str | None = None
-
-    @property
-    def digits(self) -> int:
-        """Number of decimal places in tables."""
-        return 2 if self.unit == "percent" else 4
-
-    @property
-    def score(self) -> Score | None:
-        """The value with its name and signature; None if it is undefined."""
-        return None if self.value is None else Score(self.name, self.value, self.signature)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the value as JSON types."""
-        entry: dict[str, Any] = {"name": self.name, "value": self.value}
-        if self.interval is not None:
-            entry["interval"] = [self.interval.low, self.interval.high]
-        if self.reason is not None:
-            entry["reason"] = self.reason
-        return {**entry, "signature": self.signature, "better": self.better, "unit": self.unit}
+    def score_of(self, value: float, resampled: Floats | None, reason: str | None) -> Score:
+        """Return the score. value: NaN if it is undefined for the reason. resampled: the values (samples,)."""
+        if np.isnan(value):
+            return Score(**vars(self), value=value, reason=reason)
+        return Score(**vars(self), value=float(value), interval=_interval(resampled))
 
 
 @dataclass(frozen=True)
@@ -77,7 +48,7 @@ class Baseline:
 
 @dataclass(frozen=True)
 class Report:
-    """The measures of a model's predictions on a test set.
+    """The scores of a model's predictions on a test set.
 
     task: classification, regression, tagging, question answering or parsing. examples: number of examples, which are
     also the units of resampling; `unit` is their name. warnings: texts by key; one_class means that all predictions are
@@ -88,7 +59,7 @@ class Report:
     task: str
     examples: int
     unit: str
-    measures: tuple[Measure, ...]
+    scores: tuple[Score, ...]
     samples: int
     seed: int
     baseline: Baseline | None = None
@@ -99,17 +70,17 @@ class Report:
     resampled: Mapping[str, Floats] = field(default_factory=dict, repr=False, compare=False)
     gold_digest: str = field(default="", repr=False)
 
-    def __getitem__(self, key: str) -> Measure:
-        """Return the measure with this key. Raises KeyError if the report does not contain it."""
-        for measure in self.measures:
-            if measure.key == key:
-                return measure
+    def __getitem__(self, key: str) -> Score:
+        """Return the score with this key. Raises KeyError if the report does not contain it."""
+        for score in self.scores:
+            if score.key == key:
+                return score
         raise KeyError(key)
 
     def text(self) -> str:
         """Return the report as text of several lines, without a final newline."""
         parts = [self._heading(), "\n".join(align(self._rows()))]
-        parts += [f"{measure.name} is undefined: {measure.reason}." for measure in self.measures if measure.reason]
+        parts += [f"{score.name} is undefined: {score.reason}." for score in self.scores if score.reason]
         if self.thresholds:
             parts.append(
                 "\n".join(f"threshold of {key}: {threshold:.6g}" for key, threshold in self.thresholds.items())
@@ -127,7 +98,7 @@ class Report:
             "task": self.task,
             self.unit: self.examples,
             "bootstrap": {"samples": self.samples, "seed": self.seed, "level": 0.95},
-            "measures": {measure.key: measure.as_json() for measure in self.measures},
+            "scores": {score.key: score.as_json() for score in self.scores},
         }
         if self.baseline is not None:
             report["baseline"] = {"description": self.baseline.description, "values": dict(self.baseline.values)}
@@ -146,23 +117,23 @@ class Report:
         return heading if self.baseline is None else f"{heading}; baseline: {self.baseline.description}"
 
     def _rows(self) -> Iterable[list[str]]:
-        columns = ["measure", "value"]
+        columns = ["metric", "value"]
         columns += ["95% interval"] if self.samples else []
         columns += ["baseline"] if self.baseline else []
         yield [*columns, "signature"]
-        for measure in self.measures:
-            row = [measure.name, _format(measure.value, measure.digits)]
+        for score in self.scores:
+            row = [score.name, _format(score.value if score.is_defined else None, score.digits)]
             if self.samples:
-                row.append(_format_interval(measure.interval, measure.digits))
+                row.append(_format_interval(score.interval, score.digits))
             if self.baseline:
-                row.append(_format(self.baseline.values.get(measure.key), measure.digits))
-            yield [*row, measure.signature]
+                row.append(_format(self.baseline.values.get(score.key), score.digits))
+            yield [*row, score.signature]
 
 
 def compare(first: Report, second: Report) -> list[Comparison]:
     """Compare two systems by paired bootstrap resampling of the test set that both reports belong to.
 
-    Measures that are undefined for one of the systems, or on more than 5% of the resampled test sets, are omitted.
+    Metrics that are undefined for one of the systems, or on more than 5% of the resampled test sets, are omitted.
     Raises DataError if the correct labels, the numbers of samples, or the seeds differ, or if there are no samples.
     """
     if first.gold_digest != second.gold_digest:
@@ -170,44 +141,37 @@ def compare(first: Report, second: Report) -> list[Comparison]:
     if (first.samples, first.seed) != (second.samples, second.seed) or not first.samples:
         raise DataError("a comparison needs two reports with the same number of samples, at least 1, and the same seed")
     comparisons = []
-    for measure in first.measures:
-        other = next((each for each in second.measures if each.signature == measure.signature), None)
-        if other is None or measure.score is None or other.score is None or measure.key not in first.resampled:
+    for score in first.scores:
+        other = next((each for each in second.scores if each.signature == score.signature), None)
+        if other is None or not score.is_defined or not other.is_defined or score.key not in first.resampled:
             continue
-        sides = first.resampled[measure.key], second.resampled[other.key]
+        sides = first.resampled[score.key], second.resampled[other.key]
         defined = ~(np.isnan(sides[0]) | np.isnan(sides[1]))
         if defined.mean() < 1 - _LARGEST_UNDEFINED:
             continue
         values = sides[0][defined], sides[1][defined]
-        comparisons.append(compare_resampled(measure.score, other.score, *values, int(defined.sum()), first.seed))
+        comparisons.append(compare_resampled(score, other, *values, int(defined.sum()), first.seed))
     return comparisons
 
 
 def resample(scorer: Scorer, examples: int, samples: int, seed: int) -> dict[str, Floats]:
-    """Return the values (samples,) of all measures of a scorer, by key; empty without samples."""
+    """Return the values (samples,) of all metrics of a scorer, by key; empty without samples."""
     blocks = [scorer(counts) for counts in resampled_counts(examples, samples, seed)] if samples else []
     return {key: np.concatenate([block[key] for block in blocks]) for key in blocks[0]} if blocks else {}
 
 
-def measure_all(
-    kinds: Iterable[MeasureKind],
+def score_all(
+    metrics: Iterable[LabelMetric],
     values: Mapping[str, float],
     resampled: Mapping[str, Floats],
     reasons: Mapping[str, str] | None = None,
-) -> tuple[Measure, ...]:
-    """Return the measures in the order of `kinds`.
+) -> tuple[Score, ...]:
+    """Return the scores in the order of `metrics`.
 
     values: by key; NaN if undefined. reasons: why a value is undefined, by key.
     """
-    return tuple(
-        Measure(
-            **vars(kind),
-            value=None if np.isnan(values[kind.key]) else float(values[kind.key]),
-            interval=None if np.isnan(values[kind.key]) else _interval(resampled.get(kind.key)),
-            reason=(reasons or {}).get(kind.key) if np.isnan(values[kind.key]) else None,
-        )
-        for kind in kinds
-    )
+    reasons = reasons or {}
+    return tuple(each.score_of(values[each.key], resampled.get(each.key), reasons.get(each.key)) for each in metrics)
 
 
 def _interval(values: Floats | None) -> Interval | None:

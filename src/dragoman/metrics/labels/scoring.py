@@ -20,24 +20,24 @@ from dragoman.metrics.labels.classification import (
     check_equal_lengths,
 )
 from dragoman.metrics.labels.regression import ResampledRegression, as_values, is_constant
-from dragoman.metrics.labels.report import Baseline, Floats, MeasureKind, Report, Scorer, measure_all, resample
+from dragoman.metrics.labels.report import Baseline, Floats, LabelMetric, Report, Scorer, resample, score_all
 from dragoman.metrics.labels.spans import CONVENTIONS, Scheme, detect_scheme, find_spans, has_span_tags, score_types
 from dragoman.metrics.labels.tagging import ResampledSpans, ResampledTags, SurfaceForms
 
 SAMPLES, SEED = 1000, 12345
 
 _CLASSIFICATION = (
-    MeasureKind("accuracy", "accuracy", "accuracy"),
-    MeasureKind("macro_f1", "macro F1", "F1|macro|zero_division:0"),
-    MeasureKind("micro_f1", "micro F1", "F1|micro"),
-    MeasureKind("weighted_f1", "weighted F1", "F1|weighted|zero_division:0"),
-    MeasureKind("matthews", "Matthews correlation", "Matthews|Gorodkin", unit=""),
+    LabelMetric("accuracy", "accuracy", "accuracy"),
+    LabelMetric("macro_f1", "macro F1", "F1|macro|zero_division:0"),
+    LabelMetric("micro_f1", "micro F1", "F1|micro"),
+    LabelMetric("weighted_f1", "weighted F1", "F1|weighted|zero_division:0"),
+    LabelMetric("matthews", "Matthews correlation", "Matthews|Gorodkin", digits=4),
 )
 _REGRESSION = (
-    MeasureKind("pearson", "Pearson correlation", "Pearson", unit=""),
-    MeasureKind("spearman", "Spearman correlation", "Spearman|ties:mean rank", unit=""),
-    MeasureKind("mae", "mean absolute error", "MAE", better="lower", unit=""),
-    MeasureKind("mse", "mean squared error", "MSE", better="lower", unit=""),
+    LabelMetric("pearson", "Pearson correlation", "Pearson", digits=4),
+    LabelMetric("spearman", "Spearman correlation", "Spearman|ties:mean rank", digits=4),
+    LabelMetric("mae", "mean absolute error", "MAE", better="lower", digits=4),
+    LabelMetric("mse", "mean squared error", "MSE", better="lower", digits=4),
 )
 
 
@@ -66,7 +66,7 @@ def classification_report(
         task="classification",
         examples=len(gold),
         unit=unit,
-        measures=measure_all(_CLASSIFICATION, confusion.values, resampled),
+        scores=score_all(_CLASSIFICATION, confusion.values, resampled),
         samples=samples,
         seed=seed,
         baseline=_majority_baseline(gold, majority),
@@ -103,7 +103,7 @@ def regression_report(
         task="regression",
         examples=len(correct),
         unit="texts",
-        measures=measure_all(
+        scores=score_all(
             _REGRESSION, _values(scorer, len(correct)), resampled, {"pearson": reason, "spearman": reason}
         ),
         samples=samples,
@@ -126,8 +126,8 @@ def similarity_report(
     Arguments and errors are those of `regression_report`.
     """
     report = regression_report(gold, predicted, samples=samples, seed=seed)
-    correlations = [measure for measure in report.measures if measure.key in ("pearson", "spearman")]
-    return replace(report, measures=tuple(correlations), baseline=None)
+    correlations = [score for score in report.scores if score.key in ("pearson", "spearman")]
+    return replace(report, scores=tuple(correlations), baseline=None)
 
 
 def tagging_report(
@@ -155,12 +155,12 @@ def tagging_report(
     flat = [tag for tags in gold for tag in tags], [tag for tags in predicted for tag in tags]
     confusion = ConfusionMatrix.of(*flat)
     chosen = _choose_scheme(gold, set(flat[0])) if scheme == "auto" else scheme
-    accuracy = MeasureKind("accuracy", "accuracy of words", "accuracy|words")
+    accuracy = LabelMetric("accuracy", "accuracy of words", "accuracy|words")
     warnings = _class_warnings(confusion)
     baseline = _majority_baseline(flat[0], majority)
     if chosen is None:
         scorer: Scorer = ResampledTags(gold, predicted, confusion.labels)
-        kinds: tuple[MeasureKind, ...] = (accuracy, *_CLASSIFICATION[1:])
+        metrics: tuple[LabelMetric, ...] = (accuracy, *_CLASSIFICATION[1:])
         classes = confusion.classes
     else:
         spans = {
@@ -169,7 +169,7 @@ def tagging_report(
         }
         forms = SurfaceForms(words, *spans["conlleval"]) if words is not None else None
         scorer = ResampledSpans(gold, predicted, spans, forms)
-        kinds = (accuracy, *_span_kinds(chosen, forms is not None))
+        metrics = (accuracy, *_span_metrics(chosen, forms is not None))
         classes = score_types(*spans["conlleval"])
         baseline = Baseline(baseline.description, {"accuracy": baseline.values["accuracy"]})
         warnings = _span_warnings(sum(each.predicted for each in classes), sum(each.support for each in classes))
@@ -178,7 +178,7 @@ def tagging_report(
         task="tagging",
         examples=len(gold),
         unit="sentences",
-        measures=measure_all(kinds, _values(scorer, len(gold)), resampled),
+        scores=score_all(metrics, _values(scorer, len(gold)), resampled),
         samples=samples,
         seed=seed,
         baseline=baseline,
@@ -209,11 +209,11 @@ def answer_report(
     answerable = np.array([bool(correct) for correct in answers])
     version: Version = "1.1" if answerable.all() else "2.0"
     scores = answer_scores(predicted, answers, version)
-    kinds = list(_answer_kinds("", "", version))
+    metrics = list(_answer_metrics("", "", version))
     groups = {"": np.ones(len(answers))}
     if version == "2.0":
         for prefix, group in (("answerable", answerable), ("unanswerable", ~answerable)):
-            kinds += _answer_kinds(f"{prefix}_", f" ({prefix})", version)
+            metrics += _answer_metrics(f"{prefix}_", f" ({prefix})", version)
             groups[f"{prefix}_"] = group.astype(np.float64)
 
     def scorer(counts: Floats) -> dict[str, Floats]:
@@ -230,7 +230,7 @@ def answer_report(
         check_equal_lengths(answers, no_answer_scores)
         for column, key, name in ((0, "best_exact_match", "EM"), (1, "best_f1", "F1")):
             best = best_threshold(scores[:, column].tolist(), predicted, answerable.tolist(), no_answer_scores)
-            kinds.append(MeasureKind(key, f"{name} (best threshold)", f"{name}|SQuAD 2.0|best threshold"))
+            metrics.append(LabelMetric(key, f"{name} (best threshold)", f"{name}|SQuAD 2.0|best threshold"))
             values[key], thresholds[key] = best
     resampled = resample(scorer, len(answers), samples, seed)
     rejected = ["" for _ in answers]
@@ -242,7 +242,7 @@ def answer_report(
         task="question answering",
         examples=len(answers),
         unit="questions",
-        measures=measure_all(kinds, values, resampled, {kind.key: "there is no such question" for kind in kinds}),
+        scores=score_all(metrics, values, resampled, {metric.key: "there is no such question" for metric in metrics}),
         samples=samples,
         seed=seed,
         baseline=baseline,
@@ -267,22 +267,22 @@ def _choose_scheme(gold: Sequence[Sequence[str]], tags: set[str]) -> Scheme | No
     return None if is_plain else detect_scheme(gold)
 
 
-def _span_kinds(scheme: Scheme, with_surface_forms: bool) -> list[MeasureKind]:
-    kinds = [
-        MeasureKind(f"{convention}_{key}", f"{name} ({convention})", f"{name}|{convention}|{scheme}")
+def _span_metrics(scheme: Scheme, with_surface_forms: bool) -> list[LabelMetric]:
+    metrics = [
+        LabelMetric(f"{convention}_{key}", f"{name} ({convention})", f"{name}|{convention}|{scheme}")
         for convention in CONVENTIONS
         for key, name in (("precision", "precision"), ("recall", "recall"), ("f1", "F1"))
     ]
     if with_surface_forms:
-        kinds.append(MeasureKind("surface_f1", "F1 (surface forms)", f"F1|surface forms|conlleval|{scheme}"))
-    return kinds
+        metrics.append(LabelMetric("surface_f1", "F1 (surface forms)", f"F1|surface forms|conlleval|{scheme}"))
+    return metrics
 
 
-def _answer_kinds(prefix: str, suffix: str, version: Version) -> tuple[MeasureKind, MeasureKind]:
+def _answer_metrics(prefix: str, suffix: str, version: Version) -> tuple[LabelMetric, LabelMetric]:
     group = f"|{prefix[:-1]}" if prefix else ""
     return (
-        MeasureKind(f"{prefix}exact_match", f"EM{suffix}", f"EM|SQuAD {version}{group}"),
-        MeasureKind(f"{prefix}f1", f"F1{suffix}", f"F1|SQuAD {version}{group}"),
+        LabelMetric(f"{prefix}exact_match", f"EM{suffix}", f"EM|SQuAD {version}{group}"),
+        LabelMetric(f"{prefix}f1", f"F1{suffix}", f"F1|SQuAD {version}{group}"),
     )
 
 

@@ -13,7 +13,7 @@ Sides = tuple[Sequence[Sequence[Span]], ...]
 
 
 class ResampledTags:
-    """The measures of single words on resampled sentences."""
+    """The metrics of single words on resampled sentences."""
 
     def __init__(
         self, gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], labels: Sequence[str]
@@ -28,7 +28,7 @@ class ResampledTags:
                 self._statistics[2, row, index[guess]] += 1
 
     def __call__(self, counts: Floats) -> dict[str, Floats]:
-        """Return the measures (S,), by key. counts: (S, N) number of times that each sentence was drawn."""
+        """Return the values (S,), by key. counts: (S, N) number of times that each sentence was drawn."""
         correct, support, predicted = counts @ self._statistics  # (S, K) each
         return classification_values(correct, support, predicted)
 
@@ -97,7 +97,7 @@ class ResampledSpans:
         self._statistics = np.array(columns, np.float64).T  # (N, 2 + 3 · conventions)
 
     def __call__(self, counts: Floats) -> dict[str, Floats]:
-        """Return the measures (S,), by key. counts: (S, N) number of times that each sentence was drawn."""
+        """Return the values (S,), by key. counts: (S, N) number of times that each sentence was drawn."""
         sums = (counts @ self._statistics).T
         values = {"accuracy": _percent(sums[0], sums[1])}
         for number, convention in enumerate(self._conventions):

@@ -18,6 +18,7 @@ from dragoman.data.batches.loader import Loader
 from dragoman.data.batches.plan import BatchPlan
 from dragoman.data.corpora.readers import check_readable
 from dragoman.data.noise.noise import Corruption
+from dragoman.metrics.score import Score
 from dragoman.models.architectures.seq2seq import Seq2Seq
 from dragoman.tasks.corpus_job import ValidationSets, flops_per_target_token
 from dragoman.tasks.denoising.config import DenoisingRun
@@ -30,7 +31,7 @@ from dragoman.tasks.translation.job import check_compilable
 from dragoman.tasks.vocabulary import add_tags, load_vocabulary
 from dragoman.tasks.word_vectors import check_word_vectors, fill_word_vectors
 from dragoman.text.tokenizers import Tokenizers
-from dragoman.training.validation import Measure, Validation
+from dragoman.training.validation import Validation
 
 VALIDATION_SEED = 0
 _SAMPLE = 500
@@ -111,9 +112,9 @@ class DenoisingJob(TextJob):
         }
         return ValidationSets(validators, METRICS)
 
-    def card_measures(self, validation: Validation) -> list[tuple[str, Measure]]:
+    def card_scores(self, validation: Validation) -> list[tuple[str, Score]]:
         """Return the perplexity."""
-        return [("perplexity of the targets", measure) for measure in validation.measures if measure.better is None]
+        return [("perplexity of the targets", score) for score in validation.scores if score.better is None]
 
     def measure(self, folder: Path) -> None:
         """Add the noise and the settings of the training to the model card."""

@@ -1,4 +1,4 @@
-"""The section of a model card about the labels: their numbers, and the measures on the validation set."""
+"""The section of a model card about the labels: their numbers, and the scores on the validation set."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -8,7 +8,8 @@ from dragoman.base.files import atomic_write
 from dragoman.checkpoint.card.markdown import table, with_section
 from dragoman.checkpoint.folder import CARD
 from dragoman.checkpoint.start import Start
-from dragoman.metrics.labels.report import Measure, Report
+from dragoman.metrics.labels.report import Report
+from dragoman.metrics.score import Score
 from dragoman.training.task import Content, RunConfig
 
 SECTION = "Labels"
@@ -26,14 +27,14 @@ def write_card_section(
 ) -> None:
     """Add the section to the model card of a folder. An earlier section is replaced.
 
-    report: the measures on the validation set, whose name is `data`. labels: the labels of the training and of the
+    report: the scores on the validation set, whose name is `data`. labels: the labels of the training and of the
     validation examples; empty if the model has no classes. facts: further rows about the training. task: name of the
     task if the model has several, each of which has its own section.
     """
     card = folder / CARD
     if card.is_file():
         title = SECTION if task is None else f"{SECTION} of {task}"
-        lines = [*_measures(report, data), *_counts(*map(Counter, labels)), *_facts(facts)]
+        lines = [*_scores(report, data), *_counts(*map(Counter, labels)), *_facts(facts)]
         atomic_write(card, with_section(card.read_text(encoding="utf-8"), title, lines[:-1]))
 
 
@@ -66,27 +67,28 @@ def write_training_section(folder: Path, facts: Sequence[tuple[str, str]]) -> No
         atomic_write(card, with_section(text, "Training", table(("", ""), facts)))
 
 
-def _measures(report: Report, data: str) -> list[str]:
+def _scores(report: Report, data: str) -> list[str]:
     baseline = report.baseline
     rows = []
-    for measure in report.measures:
-        constant = None if baseline is None else baseline.values.get(measure.key)
-        interval = measure.interval
-        between = "–" if interval is None else f"{_format(measure, interval.low)} to {_format(measure, interval.high)}"
-        rows.append((measure.name, _format(measure, measure.value), between, _format(measure, constant)))
+    for score in report.scores:
+        constant = None if baseline is None else baseline.values.get(score.key)
+        interval = score.interval
+        between = "–" if interval is None else f"{_format(score, interval.low)} to {_format(score, interval.high)}"
+        value = score.value if score.is_defined else None
+        rows.append((score.name, _format(score, value), between, _format(score, constant)))
     described = "" if baseline is None else f" The baseline is {baseline.description}."
     return [
         f"Measured on the validation set {data} ({report.examples:,} {report.unit}), which also selected the "
         f"checkpoint, so that the values are optimistic. The intervals contain 95% of {report.samples:,} resampled "
         f"sets.{described}",
         "",
-        *table(("measure", "value", "95% interval", "baseline"), rows),
+        *table(("metric", "value", "95% interval", "baseline"), rows),
         "",
     ]
 
 
-def _format(measure: Measure, value: float | None) -> str:
-    return "–" if value is None else f"{value:.{measure.digits}f}"
+def _format(score: Score, value: float | None) -> str:
+    return "–" if value is None else f"{value:.{score.digits}f}"
 
 
 def _counts(train: Counter[str], valid: Counter[str]) -> list[str]:

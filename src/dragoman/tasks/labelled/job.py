@@ -23,6 +23,7 @@ from dragoman.inference.prediction.heads.inputs import ModelInput
 from dragoman.inference.prediction.heads.readers import reader_of
 from dragoman.inference.prediction.heads.report import compare_with_labels
 from dragoman.inference.prediction.predictor import Predictor
+from dragoman.metrics.score import Score
 from dragoman.models.architectures.encoder_only import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.assembly import without_storage
 from dragoman.models.description.describe import count_operations
@@ -42,7 +43,7 @@ from dragoman.text.unknown_tokens import UnknownTokens, check_unknown, has_unkno
 from dragoman.training.config import VALIDATE_EVERY
 from dragoman.training.objectives.objective import Objective
 from dragoman.training.task import Content, Job
-from dragoman.training.validation import Measure, Validation
+from dragoman.training.validation import Validation
 
 _MIN_INTERVAL = 50
 """Minimum number of updates between validations of a run that only patience ends."""
@@ -55,7 +56,7 @@ class LabelledJob(Job):
     """The job of a run with labelled examples, which are held in memory.
 
     Subclasses read the examples, choose the settings of the head that depend on them, and define the loss and the
-    measures. An example may have several inputs, each of which is a row of the epoch.
+    scores. An example may have several inputs, each of which is a row of the epoch.
     """
 
     run: LabelledRun
@@ -109,8 +110,8 @@ class LabelledJob(Job):
         """
         return metric
 
-    def further_measures(self, examples: Sequence[Any], predictions: Sequence[Any]) -> Sequence[Measure]:
-        """Return further measures of the predictions of the held-out examples, such as a threshold."""
+    def further_scores(self, examples: Sequence[Any], predictions: Sequence[Any]) -> Sequence[Score]:
+        """Return further scores of the predictions of the held-out examples, such as a threshold."""
         return ()
 
     def parts(self) -> Sequence[Part]:
@@ -321,7 +322,7 @@ class LabelledJob(Job):
         return self.build_objective(self._rows)
 
     def validator(self, model: EncoderOnly, device: torch.device) -> LabelledValidator:
-        """Return a validator that computes the loss and the measures of the task on the held-out examples."""
+        """Return a validator that computes the loss and the metrics of the task on the held-out examples."""
         rows = self._valid_rows
         return LabelledValidator(
             model,
@@ -331,11 +332,11 @@ class LabelledJob(Job):
             lambda numbers: collate_rows(rows, numbers),
             self.objective(device),
             lambda examples, predictions: compare_with_labels(self.run.model.head, examples, predictions, samples=0),
-            self.further_measures,
+            self.further_scores,
         )
 
     def measure(self, folder: Path) -> None:
-        """Add measures with intervals and a baseline, and the numbers of labels, to the model card."""
+        """Add scores with intervals and a baseline, and the numbers of labels, to the model card."""
         predictor = Predictor.load(folder, self.run.train.device, task=self._task, engine="torch")
         with quietly():
             predictions = predictor.predict(self.valid)

@@ -17,6 +17,7 @@ from dragoman.inference.prediction.heads.report import choose_threshold
 from dragoman.inference.prediction.heads.tagging import feature_symbol
 from dragoman.metrics.labels.spans import Scheme, detect_scheme, has_span_tags
 from dragoman.metrics.labels.transitions import find_forbidden
+from dragoman.metrics.score import Score
 from dragoman.models.heads.spans import SpanHeadConfig
 from dragoman.models.heads.tagging import TaggingHeadConfig
 from dragoman.models.heads.texts import ClassificationHeadConfig, RegressionHeadConfig
@@ -32,7 +33,7 @@ from dragoman.tasks.labelled.objective import (
     squared_error,
 )
 from dragoman.tasks.labelled.rows import Row
-from dragoman.training.validation import Measure, Validation
+from dragoman.training.validation import Validation
 
 
 class ClassificationJob(LabelledJob):
@@ -217,17 +218,15 @@ class AnsweringJob(LabelledJob):
                 f"{obstacle}. The first is {first}"
             )
 
-    def further_measures(
-        self, examples: Sequence[Question], predictions: Sequence[AnswerPrediction]
-    ) -> Sequence[Measure]:
+    def further_scores(self, examples: Sequence[Question], predictions: Sequence[AnswerPrediction]) -> Sequence[Score]:
         """Return the threshold of having no answer that yields the best F1."""
         threshold = choose_threshold(examples, predictions)
-        return () if threshold is None else (Measure("threshold", "threshold", threshold, None, "", 4),)
+        return () if threshold is None else (Score("threshold", threshold, key="threshold", digits=4),)
 
     def meta(self, step: int, validation: Validation | None, averaged_steps: tuple[int, ...]) -> Meta:
         """Return the model's metadata, with the threshold that was chosen on the validation set."""
         meta = super().meta(step, validation, averaged_steps)
-        chosen = () if validation is None else [each.value for each in validation.measures if each.key == "threshold"]
+        chosen = () if validation is None else [each.value for each in validation.scores if each.key == "threshold"]
         return meta.model_copy(
             update={
                 "threshold": next(iter(chosen), None),

@@ -15,23 +15,24 @@ from dragoman.inference.prediction.heads.inputs import ModelInput
 from dragoman.inference.prediction.heads.readers import HeadReader, Prediction
 from dragoman.inference.prediction.outputs import TOKENS, compute_outputs, length_batches
 from dragoman.metrics.labels.report import Report
+from dragoman.metrics.score import Score
 from dragoman.models.architectures.encoder_only import EncoderOnly
 from dragoman.training.objectives.objective import Objective
 from dragoman.training.ranks.ranks import Ranks, Runtime
-from dragoman.training.validation import Measure, Validation
+from dragoman.training.validation import Validation, defined_scores
 
 Judge = Callable[[Sequence[Any], Sequence[Prediction]], Report]
 """A function that compares the predictions of examples with their labels."""
 
-FurtherMeasures = Callable[[Sequence[Any], Sequence[Any]], Sequence[Measure]]
-"""A function that returns further measures of the predictions of examples."""
+FurtherScores = Callable[[Sequence[Any], Sequence[Any]], Sequence[Score]]
+"""A function that returns further scores of the predictions of examples."""
 
 
 class LabelledValidator:
     """Validates a model on examples, which are encoded only once.
 
     inputs: the inputs of each example. collate: makes a batch of the inputs with these indices, counted over all
-    examples. judge: compares predictions with labels. further: returns further measures.
+    examples. judge: compares predictions with labels. further: returns further scores.
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class LabelledValidator:
         collate: Callable[[Sequence[int]], LabelledBatch],
         objective: Objective,
         judge: Judge,
-        further: FurtherMeasures,
+        further: FurtherScores,
     ) -> None:
         self._model, self._reader, self._examples, self._inputs = model, reader, examples, inputs
         self._collate, self._objective, self._judge, self._further = collate, objective, judge, further
@@ -67,9 +68,9 @@ class LabelledValidator:
         gathered = dict(self._gather(predictions, runtime.ranks))
         ordered = [gathered[number] for number in range(len(self._examples))]
         report = self._judge(self._examples, ordered)
-        loss = Measure("loss", "loss", self._loss(runtime), "lower", "", 4)
-        measures = (*map(_convert, report.measures), *self._further(self._examples, ordered), loss)
-        return Validation(measures, time.monotonic() - started)
+        loss = Score("loss", self._loss(runtime), key="loss", better="lower", digits=4)
+        scores = (*defined_scores(report.scores), *self._further(self._examples, ordered), loss)
+        return Validation(scores, time.monotonic() - started)
 
     def _gather(self, predictions: list[tuple[int, Any]], ranks: Ranks) -> list[tuple[int, Any]]:
         """Return the numbers and predictions of all ranks. Between ranks, a prediction is a mapping of its fields."""
@@ -90,9 +91,3 @@ class LabelledValidator:
             labels += loss.tokens
         total, labels = runtime.ranks.sum([total, labels])
         return total / labels
-
-
-def _convert(measure: Any) -> Measure:
-    """Return a measure of a report as a measure of a validation. An undefined correlation counts as 0."""
-    value = 0.0 if measure.value is None else measure.value
-    return Measure(measure.key, measure.name, value, measure.better, measure.signature)

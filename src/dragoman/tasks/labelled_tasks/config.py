@@ -56,7 +56,7 @@ class MemberTask(Config):
     weight: float = Field(1.0, gt=0, description="λ, weight of the task's mean loss per label.")
     data: Any = Field(description="Examples and batches.")
     head: TaskHeadConfig = Field(description="Head of the task.")
-    metric: str = Field(description="The task's own measure.")
+    metric: str = Field(description="The task's own metric.")
 
     @property
     def valid_names(self) -> str:
@@ -103,7 +103,7 @@ class ClassificationMember(MemberTask):
     kind: Literal["classification"] = "classification"
     data: LabelledTextsConfig = Field(description="Examples and batches.")
     head: ClassificationHeadConfig = Field(ClassificationHeadConfig(), description="Head of the task.")
-    metric: ClassificationMetric = Field("accuracy", description="The task's own measure.")
+    metric: ClassificationMetric = Field("accuracy", description="The task's own metric.")
     objective: ClassObjectiveConfig = Field(ClassObjectiveConfig(), description="Training objective.")
 
 
@@ -115,7 +115,7 @@ class RegressionMember(MemberTask):
     kind: Literal["regression"] = "regression"
     data: LabelledTextsConfig = Field(description="Examples and batches.")
     head: RegressionHeadConfig = Field(RegressionHeadConfig(), description="Head of the task.")
-    metric: RegressionMetric = Field("pearson", description="The task's own measure.")
+    metric: RegressionMetric = Field("pearson", description="The task's own metric.")
 
 
 class TaggingMember(MemberTask):
@@ -126,7 +126,7 @@ class TaggingMember(MemberTask):
     kind: Literal["tagging"] = "tagging"
     data: TaggedDataConfig = Field(description="Sentences and batches.")
     head: TaggingHeadConfig = Field(TaggingHeadConfig(), description="Head of the task.")
-    metric: TaggingMetric = Field("auto", description="The task's own measure.")
+    metric: TaggingMetric = Field("auto", description="The task's own metric.")
     objective: ClassObjectiveConfig = Field(ClassObjectiveConfig(), description="Training objective.")
 
 
@@ -138,7 +138,7 @@ class AnsweringMember(MemberTask):
     kind: Literal["question_answering"] = "question_answering"
     data: QuestionsConfig = Field(description="Questions and batches.")
     head: SpanHeadConfig = Field(SpanHeadConfig(), description="Head of the task.")
-    metric: AnsweringMetric = Field("f1", description="The task's own measure.")
+    metric: AnsweringMetric = Field("f1", description="The task's own metric.")
 
 
 class ParsingMember(MemberTask):
@@ -149,7 +149,7 @@ class ParsingMember(MemberTask):
     kind: Literal["parsing"] = "parsing"
     data: TreebanksConfig = Field(description="Treebanks and batches.")
     head: TreeHeadConfig = Field(TreeDecoderHeadConfig(), description="Head of the task.")
-    metric: ParsingMetric = Field("bracket_f1", description="The task's own measure.")
+    metric: ParsingMetric = Field("bracket_f1", description="The task's own metric.")
     objective: TreeObjectiveConfig = Field(TreeObjectiveConfig(), description="Training objective.")
 
     @model_validator(mode="after")
@@ -167,7 +167,7 @@ class MaskedMember(MemberTask):
     data: MaskedDataConfig = Field(description="Corpora, cleaning, masking, batches.")
     head: MaskedLanguageModelHeadConfig = Field(MaskedLanguageModelHeadConfig(), description="Head of the task.")
     metric: Literal["accuracy", "loss"] = Field(
-        "accuracy", description="The task's own measure, which the mean of the tasks does not include."
+        "accuracy", description="The task's own metric, which the mean of the tasks does not include."
     )
     objective: LanguageModelObjectiveConfig = Field(TextCrossEntropyConfig(), description="Training objective.")
 
@@ -200,9 +200,9 @@ class LabelledTasksLoopConfig(LabelledLoopConfig):
 
     metric: str = Field(
         MEAN,
-        description="Validation metric that determines the best checkpoint. mean: the mean of the tasks' own measures "
+        description="Validation metric that determines the best checkpoint. mean: the mean of the tasks' own metrics "
         "in percent; correlations are multiplied by 100, as in GLUE. loss: Σ λ_t L_t. Otherwise, the name of a task: "
-        "its own measure.",
+        "its own metric.",
     )
 
 
@@ -216,7 +216,7 @@ class LabelledTasksRun(HeadRun):
 
     task: LabelledTasks = Field(description="Task to learn.")
     tasks: dict[str, MemberTaskConfig] = Field(
-        min_length=1, description="Tasks by name, each with its own data, head, weight and measure."
+        min_length=1, description="Tasks by name, each with its own data, head, weight and metric."
     )
     mixing: MixingConfig = Field(TogetherConfig(), description="How the batches of the tasks are mixed.")
     train: LabelledTasksLoopConfig = Field(LabelledTasksLoopConfig(), description="Training loop.")

@@ -178,7 +178,7 @@ class LabelledTasksJob(TaskMixture):
         )
 
     def measure(self, folder: Path) -> None:
-        """Add the measures and the numbers of labels of each task, and the settings of the training, to the card."""
+        """Add the scores and the numbers of labels of each task, and the settings of the training, to the card."""
         for job in self._jobs.values():
             job.measure(folder)
         weights = ", ".join(f"{name} {task.weight:g}" for name, task in self.run.tasks.items())
@@ -193,11 +193,11 @@ class LabelledTasksJob(TaskMixture):
             ", ".join(dict.fromkeys(value for value in values if value)) or None
             for values in ([each.language for each in data], [each.licence for each in data])
         )
-        measures = () if validation is None else validation.measures
-        thresholds = {name: each.value for name in self.tasks for each in measures if each.key == f"{name}_threshold"}
-        scores = [
+        scores = () if validation is None else validation.scores
+        thresholds = {name: each.value for name in self.tasks for each in scores if each.key == f"{name}_threshold"}
+        recorded = [
             score.model_copy(update={"data": self._data_of(each.key)})
-            for each, score in zip(measures, meta.scores, strict=True)
+            for each, score in zip(scores, meta.scores, strict=True)
             if not each.key.endswith("_threshold")
         ]
         fingerprints: dict[str, str] = {}
@@ -209,12 +209,12 @@ class LabelledTasksJob(TaskMixture):
                 "licence": licences,
                 "data": fingerprints,
                 "thresholds": thresholds,
-                "scores": tuple(scores),
+                "scores": tuple(recorded),
             }
         )
 
     def _data_of(self, key: str) -> str:
-        """Return the names of the validation sets of a measure: those of one task, or of all tasks."""
+        """Return the names of the validation sets of a score: those of one task, or of all tasks."""
         owners = [name for name in self.tasks if key == name or key.startswith(f"{name}_")]
         named = [max(owners, key=len)] if owners else self.tasks
         return ", ".join(self.run.tasks[name].valid_names for name in named)

@@ -12,6 +12,7 @@ from dragoman.data.corpora.readers import check_readable, read_references
 from dragoman.inference.generation.language_model import LanguageModel
 from dragoman.metrics.registry import METRICS as ALL_METRICS
 from dragoman.metrics.registry import metrics_with
+from dragoman.metrics.score import Score
 from dragoman.tasks.corpus_job import ValidationSets
 from dragoman.tasks.held_out_text import read_held_out
 from dragoman.tasks.language_model.config import LanguageModelRun
@@ -20,7 +21,7 @@ from dragoman.tasks.start import load_start
 from dragoman.tasks.text_job import TextJob
 from dragoman.tasks.vocabulary import load_vocabulary
 from dragoman.text.tokenizers import Tokenizers
-from dragoman.training.validation import Measure, Validation
+from dragoman.training.validation import Validation
 
 _TRIAL = (4, 1)
 """Lengths in tokens of the excerpts in a trial batch."""
@@ -81,8 +82,8 @@ class LanguageModelJob(TextJob):
         }
         return ValidationSets(records, (*METRICS, *metrics))
 
-    def card_measures(self, validation: Validation) -> list[tuple[str, Measure]]:
+    def card_scores(self, validation: Validation) -> list[tuple[str, Score]]:
         """Return the metrics of generated texts, and the perplexities."""
         keys = metrics_with(self.run.train.metric)
-        perplexities = [("perplexity", measure) for measure in validation.measures if measure.better is None]
+        perplexities = [("perplexity", score) for score in validation.scores if score.better is None]
         return [*((validation[key].name, validation[key]) for key in keys), *perplexities]

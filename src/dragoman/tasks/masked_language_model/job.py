@@ -17,6 +17,7 @@ from dragoman.data.batches.masking import MASK, Masker
 from dragoman.data.batches.plan import BatchPlan
 from dragoman.data.batches.sentence_pairs import PairMaker
 from dragoman.data.corpora.readers import check_readable
+from dragoman.metrics.score import Score
 from dragoman.models.architectures.encoder_only import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.assembly import resolve_scheme
 from dragoman.tasks.body import fill_body, load_body
@@ -32,7 +33,7 @@ from dragoman.tasks.text_job import TextJob
 from dragoman.tasks.vocabulary import add_tags, load_vocabulary
 from dragoman.text.symbols import SPECIAL_SYMBOLS
 from dragoman.training.objectives.objective import Objective
-from dragoman.training.validation import Measure, Validation
+from dragoman.training.validation import Validation
 
 _VALIDATION_SEED = 0
 _PRODUCTS = 3
@@ -154,9 +155,9 @@ class MaskedLanguageModelJob(TextJob):
         """The ids of the vocabulary without special symbols and tags."""
         return range(len(SPECIAL_SYMBOLS), self.tokenizer.size - len(self.tokenizer.tags))
 
-    def card_measures(self, validation: Validation) -> list[tuple[str, Measure]]:
+    def card_scores(self, validation: Validation) -> list[tuple[str, Score]]:
         """Return perplexity and accuracy."""
-        return [(measure.name, measure) for measure in validation.measures if measure.key != "loss"]
+        return [(score.name, score) for score in validation.scores if score.key != "loss"]
 
     def measure(self, folder: Path) -> None:
         """Add the settings of the training to the model card."""

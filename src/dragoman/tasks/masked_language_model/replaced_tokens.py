@@ -1,4 +1,4 @@
-"""Replaced-token detection: the loss and the measures of a body that detects a generator's replacements (ELECTRA)."""
+"""Replaced-token detection: the loss and the metrics of a body that detects a generator's replacements (ELECTRA)."""
 
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple

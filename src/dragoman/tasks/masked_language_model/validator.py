@@ -18,11 +18,12 @@ from dragoman.data.batches.masked import SPECIAL, MaskedCollator, content
 from dragoman.data.batches.masking import Masker
 from dragoman.data.batches.plan import plan_epoch
 from dragoman.data.batches.sentence_pairs import PairMaker
+from dragoman.metrics.score import Score
 from dragoman.tasks.held_out_text import BATCH, HeldOutText
 from dragoman.tasks.masked_language_model.replaced_tokens import Detection, Detector
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.training.ranks.ranks import Runtime
-from dragoman.training.validation import Measure, Validation
+from dragoman.training.validation import Validation
 
 _CHUNK = 1024
 """Number of tokens whose logits are computed at once."""
@@ -95,7 +96,7 @@ class MaskedTextValidator:
             weighted = self._weight * detection.loss / detection.tokens
             values |= {"masked_loss": values["loss"], "loss": values["loss"] + weighted}
             values |= {"detection_accuracy": detection.accuracy, "detection_f1": detection.f1}
-        return Validation(measures(values), time.monotonic() - started)
+        return Validation(scores(values), time.monotonic() - started)
 
 
 class MaskedValidationSets:
@@ -110,9 +111,9 @@ class MaskedValidationSets:
         results = {name: validator.run(runtime) for name, validator in self._validators.items()}
         if len(results) == 1:
             return next(iter(results.values()))
-        keys = [each.key for each in next(iter(results.values())).measures if each.key != "perplexity"]
+        keys = [each.key for each in next(iter(results.values())).scores if each.key != "perplexity"]
         means = {key: fmean(each[key].value for each in results.values()) for key in keys}
-        return Validation(measures(means), sum(each.seconds for each in results.values()), results)
+        return Validation(scores(means), sum(each.seconds for each in results.values()), results)
 
 
 _ACCURACIES = {
@@ -121,11 +122,11 @@ _ACCURACIES = {
     "detection_accuracy": "accuracy of detection",
     "detection_f1": "F1 of replaced tokens",
 }
-"""The names of measures in percent."""
+"""The names of metrics in percent."""
 
 
-def measures(values: Mapping[str, float]) -> tuple[Measure, ...]:
-    """Return the measures of a validation.
+def scores(values: Mapping[str, float]) -> tuple[Score, ...]:
+    """Return the scores of a validation.
 
     values: by key. loss: cross-entropy per masked token (nats), to which the weighted loss of detection is added if
     tokens are replaced; masked_loss is then the loss without this term. Accuracies and F1 are in percent.
@@ -133,8 +134,12 @@ def measures(values: Mapping[str, float]) -> tuple[Measure, ...]:
     masked = values.get("masked_loss")
     perplexity = exp(min(values["loss"] if masked is None else masked, 700.0))
     return (
-        Measure("loss", "loss", values["loss"], "lower", digits=4),
-        *(() if masked is None else (Measure("masked_loss", "loss of masked tokens", masked, "lower", digits=4),)),
-        Measure("perplexity", "perplexity of masked tokens", perplexity, None),
-        *(Measure(key, name, values[key], "higher") for key, name in _ACCURACIES.items() if key in values),
+        Score("loss", values["loss"], key="loss", better="lower", digits=4),
+        *(
+            ()
+            if masked is None
+            else (Score("loss of masked tokens", masked, key="masked_loss", better="lower", digits=4),)
+        ),
+        Score("perplexity of masked tokens", perplexity, key="perplexity"),
+        *(Score(name, values[key], key=key, better="higher") for key, name in _ACCURACIES.items() if key in values),
     )

@@ -95,7 +95,7 @@ class MultiTaskObjective:
 class MultiTaskValidator:
     """Validates a model on all tasks.
 
-    Only the first task's measures affect the run. The names of the other measures begin with the names of their tasks.
+    Only the first task's scores affect the run. The names of the other scores start with the names of their tasks.
     """
 
     validators: Mapping[str, Validator]
@@ -104,13 +104,13 @@ class MultiTaskValidator:
         """Validate the model on all tasks."""
         (_, first), *others = self.validators.items()
         validation = first.run(runtime)
-        measures = list(validation.measures)
+        scores = list(validation.scores)
         seconds = validation.seconds
         for name, validator in others:
             other = validator.run(runtime)
             seconds += other.seconds
-            measures += [
-                replace(measure, key=f"{name}_{measure.key}", name=f"{name} {measure.name}", better=None)
-                for measure in other.measures
+            scores += [
+                replace(score, key=f"{name}_{score.key}", name=f"{name} {score.name}", better=None)
+                for score in other.scores
             ]
-        return replace(validation, measures=tuple(measures), seconds=seconds)
+        return replace(validation, scores=tuple(scores), seconds=seconds)

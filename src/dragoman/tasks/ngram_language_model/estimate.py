@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from dragoman.base.log import info
 from dragoman.base.settings.load import dump_settings
 from dragoman.checkpoint.folder import write_model_folder
-from dragoman.checkpoint.meta import Meta, Score
+from dragoman.checkpoint.meta import Meta, RecordedScore
 from dragoman.checkpoint.tensors import model_parameters
 from dragoman.data.corpora.documents import read_texts
 from dragoman.data.corpora.readers import check_readable
@@ -97,11 +97,11 @@ def _validate(model: LanguageModel, documents: Sequence[str]) -> Validation:
     return validate(METRICS, Outputs(likelihood=likelihood), started)
 
 
-def _scores(validation: Validation, data: str) -> tuple[Score, ...]:
+def _scores(validation: Validation, data: str) -> tuple[RecordedScore, ...]:
     """Return the perplexities for the model card: the means over all sets, then those of each set."""
     own = tuple(
-        Score(metric="perplexity", value=measure.value, signature=measure.signature, data=data)
-        for measure in validation.measures
-        if measure.better is None
+        RecordedScore(metric="perplexity", value=score.value, signature=score.signature, data=data)
+        for score in validation.scores
+        if score.better is None
     )
     return own + tuple(score for name, each in validation.sets.items() for score in _scores(each, name))

@@ -75,7 +75,7 @@ class NodesLoopConfig(LoopConfig):
 
     @property
     def joint_metrics(self) -> tuple[str, ...]:
-        """Keys of the measures that select the best checkpoint together. See `LoopConfig.joint_metrics`."""
+        """Keys of the metrics that select the best checkpoint together. See `LoopConfig.joint_metrics`."""
         return ("accuracy", "loss") if self.selection == "joint" else ()
 
 

@@ -22,13 +22,14 @@ from dragoman.data.batches.plan import BatchPlan
 from dragoman.data.graphs import Graph, Split, read_graph, sorted_classes
 from dragoman.inference.prediction.nodes import NodePredictor
 from dragoman.metrics.labels.scoring import classification_report
+from dragoman.metrics.score import Score
 from dragoman.models.parts import count_parameters
 from dragoman.tasks.labelled.card import training_facts, write_card_section
 from dragoman.tasks.nodes.config import NodesRun
 from dragoman.training.objectives.objective import FIRST, Loss, TrainingPoint
 from dragoman.training.ranks.ranks import Runtime
 from dragoman.training.task import Content, Job
-from dragoman.training.validation import Measure, Validation
+from dragoman.training.validation import Validation, defined_scores
 
 
 class NodesJob(Job):
@@ -136,7 +137,7 @@ class NodesJob(Job):
         return NodesValidator(model, self._valid.to(device), labels, gold)
 
     def measure(self, folder: Path) -> None:
-        """Add measures with intervals and a baseline, and the numbers of labels, to the model card."""
+        """Add scores with intervals and a baseline, and the numbers of labels, to the model card."""
         report = NodePredictor.load(folder, self.run.train.device).evaluate(
             self.graph, self.graph.members("valid").tolist()
         )
@@ -195,12 +196,9 @@ class NodesValidator:
             logits = self.model(*self.batch.model_inputs)
         predicted = logits.index_select(0, self.batch.nodes).argmax(1).tolist()
         report = classification_report(self.gold, [self.labels[number] for number in predicted], samples=0)
-        measures = [
-            Measure(each.key, each.name, each.value or 0.0, each.better, each.signature) for each in report.measures
-        ]
         known = max(1, int((self.batch.labels != NO_LABEL).sum()))
-        loss = Measure("loss", "loss", float(node_loss(logits, self.batch)) / known, "lower", "", 4)
-        return Validation((*measures, loss), time.monotonic() - started)
+        loss = Score("loss", float(node_loss(logits, self.batch)) / known, key="loss", better="lower", digits=4)
+        return Validation((*defined_scores(report.scores), loss), time.monotonic() - started)
 
 
 def node_loss(logits: Tensor, batch: GraphBatch) -> Tensor:

@@ -10,7 +10,7 @@ from dragoman.base.errors import DataError
 from dragoman.base.log import info
 from dragoman.base.settings.load import dump_settings
 from dragoman.checkpoint.folder import LoadedModel, write_model_folder
-from dragoman.checkpoint.meta import Meta, Score
+from dragoman.checkpoint.meta import Meta, RecordedScore
 from dragoman.checkpoint.tensors import model_parameters
 from dragoman.data.cleaning.held_out import repair_like_training
 from dragoman.data.corpora.readers import check_readable, read_sides
@@ -89,8 +89,8 @@ class Estimation:
         loaded = LoadedModel(model, prepared.tokenizers, self._meta(prepared), run.model_dump(mode="json"))
         validation = self._validate(loaded)
         scores = [
-            Score(metric=each.name, value=each.value, signature=each.signature, data=str(run.data.valid))
-            for each in validation.measures
+            RecordedScore(metric=each.name, value=each.value, signature=each.signature, data=str(run.data.valid))
+            for each in validation.scores
         ]
         settings = dump_settings(run.model_copy(update={"model": model.config}))
         meta = loaded.meta.model_copy(update={"scores": tuple(scores)})

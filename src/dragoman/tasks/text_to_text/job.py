@@ -3,11 +3,12 @@
 from dragoman.base.log import info
 from dragoman.metrics.metric import Metric
 from dragoman.metrics.registry import METRICS, metrics_with
+from dragoman.metrics.score import Score
 from dragoman.tasks.text_to_text.config import TextToTextRun
 from dragoman.tasks.translation.job import TranslationJob
 from dragoman.tasks.translation.multitask import MultiTaskTranslation
 from dragoman.training.task import Job
-from dragoman.training.validation import Measure, Validation
+from dragoman.training.validation import Validation
 
 _MARGIN = 1.5
 """Maximum length of outputs, as a multiple of the longest training target."""
@@ -40,7 +41,7 @@ class TextToTextJob(TranslationJob):
         """The metrics of validation: the loss, the perplexity, and `train.metric` with related metrics."""
         return tuple(METRICS[key] for key in ("loss", "perplexity", *metrics_with(self.run.train.metric)))
 
-    def card_measures(self, validation: Validation) -> list[tuple[str, Measure]]:
+    def card_scores(self, validation: Validation) -> list[tuple[str, Score]]:
         """Return the metrics of outputs, and the perplexity."""
         keys = (*metrics_with(self.run.train.metric), "perplexity")
         return [(validation[key].name, validation[key]) for key in keys]

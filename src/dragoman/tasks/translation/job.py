@@ -23,6 +23,7 @@ from dragoman.inference.control.marking import PairMarking
 from dragoman.inference.translation.translator import Translator
 from dragoman.metrics.bleu_tokenizer import AUTO, check_tokenizer
 from dragoman.metrics.metric import Metric
+from dragoman.metrics.score import Score
 from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
 from dragoman.models.parts import count_parameters
 from dragoman.statistical.alignment.pair_scoring import pair_scoring
@@ -50,7 +51,7 @@ from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.training.config import LoopConfig
 from dragoman.training.objectives.objective import LossContext, Objective
-from dragoman.training.validation import Measure, Validation
+from dragoman.training.validation import Validation
 
 _DROPOUT_GROWTH = 1.3
 """Factor by which BPE-dropout at a rate of 0.1 increases the number of subwords."""
@@ -258,7 +259,7 @@ class TranslationJob(CorpusJob):
             }
         )
 
-    def card_measures(self, validation: Validation) -> list[tuple[str, Measure]]:
+    def card_scores(self, validation: Validation) -> list[tuple[str, Score]]:
         """Return BLEU, chrF and perplexity."""
         return [(validation[key].name, validation[key]) for key in ("bleu", "chrf", "perplexity")]
 

@@ -93,7 +93,7 @@ class RunProgress:
     def add_score(self, score: tuple[float, ...], joint: Sequence[float] = ()) -> bool:
         """Add the score of the current step and return whether it is the best so far.
 
-        joint: the measures that select the best step together (`LoopConfig.joint_metrics`), higher is better; empty:
+        joint: the scores that select the best step together (`LoopConfig.joint_metrics`), higher is better; empty:
         the score selects it.
         """
         self.scores[self.step] = score

@@ -236,13 +236,13 @@ _VALIDATION_PREFIX = "valid_"
 class ValidationRecord:
     """A validation in the log. step: number of updates; epoch: from 1; seconds: elapsed time of the run.
 
-    measures: values by key, such as `loss`, `perplexity` and `bleu`.
+    scores: values by key, such as `loss`, `perplexity` and `bleu`.
     """
 
     step: int
     epoch: int
     seconds: float
-    measures: Mapping[str, float]
+    scores: Mapping[str, float]
 
 
 def read_history(log: Path) -> tuple[ValidationRecord, ...]:
@@ -250,11 +250,11 @@ def read_history(log: Path) -> tuple[ValidationRecord, ...]:
     records = []
     for text in log.read_text(encoding="utf-8").splitlines():
         line = json.loads(text)
-        measures = {
+        scores = {
             key.removeprefix(_VALIDATION_PREFIX): float(value)
             for key, value in line.items()
             if key.startswith(_VALIDATION_PREFIX) and isinstance(value, int | float)
         }
-        if measures:
-            records.append(ValidationRecord(line["step"], line["epoch"], line["seconds"], measures))
+        if scores:
+            records.append(ValidationRecord(line["step"], line["epoch"], line["seconds"], scores))
     return tuple(records)

@@ -59,7 +59,7 @@ class TrainingResult:
 
     def __str__(self) -> str:
         lines = [f"{self.folder}: the model of step {self.step}; on the validation set"]
-        lines += [f"  {measure.full()}" for measure in self.validation.measures]
+        lines += [f"  {score}" for score in self.validation.scores]
         lines += [f"  {name}: {one}" for name, one in self.validation.sets.items()]
         return "\n".join(lines)
 
@@ -283,7 +283,7 @@ class _Loop:
         with self._loaded_parameters(), self._cancelled_by(interruption):
             validation = self.session.validate(progress.step)
         joint = [validation[key].merit for key in self.config.joint_metrics]
-        better = progress.add_score(validation.score(self.config.metric), joint)
+        better = progress.add_score(validation.rank(self.config.metric), joint)
         self._tick()
         position = {"step": progress.step, "epoch": progress.epoch + 1, "seconds": progress.seconds}
         report.validation(validation, position, better)

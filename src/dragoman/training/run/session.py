@@ -138,14 +138,14 @@ def choose_final(session: Session, progress: RunProgress) -> Validation:
         mean = average_parameters(paths)
         averaged = _validate_parameters(session, mean, progress.step)
         info(f"Mean of {len(paths)} checkpoints: validation {averaged.brief()}; {chosen}: {validation.brief()}")
-        if averaged.score(config.metric) >= validation.score(config.metric):
+        if averaged.rank(config.metric) >= validation.rank(config.metric):
             parameters, validation = mean, averaged
             steps = tuple(int(path.name.removeprefix("step-")) for path in paths)
             step = max(steps)
             chosen = f"the mean of the {config.average.of} {len(paths)} checkpoints"
     session.write_model(session.out, parameters, step, validation, steps)
     warn_of_ties(progress.scores, validation, config.metric)
-    info(f"{session.out} contains {chosen}: {validation[config.metric].full()}")
+    info(f"{session.out} contains {chosen}: {validation[config.metric]}")
     return validation
 
 

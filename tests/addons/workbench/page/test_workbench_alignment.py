@@ -47,7 +47,7 @@ def test_links_and_measures_are_those_of_python(tabs: WorkbenchTabs, server: Wor
     tab = tabs.open(f"view=alignment&{PAIR}&{GOLD}&others=hmm&others=two")
     wait_until_drawn(tab)
     measures = [
-        [name, str(len(links)), *(f"{figure.measures[name][key]:.1f}%" for key in ("aer", "precision", "recall"))]
+        [name, str(len(links)), *(f"{figure.metrics[name][key]:.1f}%" for key in ("aer", "precision", "recall"))]
         for name, links in figure.aligners.items()
     ]
     assert layers(tab) == [*measures, ["annotated links", "6 sure, 1 only possible"]]

@@ -4,7 +4,7 @@ import { draw, make } from "../dom.js";
 import { GOLD } from "./link_grid.js";
 import { goldCell, linkMark } from "./link_marks.js";
 
-const MEASURES = [["aer", "AER"], ["precision", "Precision"], ["recall", "Recall"]];
+const METRICS = [["aer", "AER"], ["precision", "Precision"], ["recall", "Recall"]];
 /** The size of a swatch in pixels. */
 const SIZE = 22;
 
@@ -22,11 +22,11 @@ export class LinkLayers {
     this.boxes = new Map();
     const layers = figure.aligners.length;
     const { sure, possible } = figure.arrays;
-    const measures = sure ? MEASURES : [];
-    const names = ["Layer", "Links", ...measures.map(([, title]) => title)];
+    const metrics = sure ? METRICS : [];
+    const names = ["Layer", "Links", ...metrics.map(([, title]) => title)];
     this.head.replaceChildren(make("tr", {}, ...names.map((name) => make("th", { scope: "col" }, name))));
     const rows = figure.aligners.map((aligner, number) => {
-      const values = [figure.arrays[aligner.array].shape[0], ...measures.map(([name]) => `${aligner[name].toFixed(1)}%`)];
+      const values = [figure.arrays[aligner.array].shape[0], ...metrics.map(([name]) => `${aligner[name].toFixed(1)}%`)];
       return this.row(aligner.name, linkMark(number, layers, SIZE / 2, SIZE / 2, SIZE), values);
     });
     if (sure) {

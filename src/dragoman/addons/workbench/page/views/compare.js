@@ -93,9 +93,9 @@ export class CompareView {
     else this.summary.textContent = `The translations differ in ${count} ${count === 1 ? "place" : "places"}.`;
   }
 
-  showScores({ names, measures, arrays }) {
+  showScores({ names, metrics, arrays }) {
     const values = arrays.scores.data;
-    const rows = measures.map((measure, row) => make("tr", {}, make("th", { scope: "row" }, measure), ...[0, 1].map((side) => make("td", {}, signed(values[2 * row + side])))));
+    const rows = metrics.map((metric, row) => make("tr", {}, make("th", { scope: "row" }, metric), ...[0, 1].map((side) => make("td", {}, signed(values[2 * row + side])))));
     this.scores.replaceChildren(heads(["", ...names]), make("tbody", {}, ...rows));
   }
 
