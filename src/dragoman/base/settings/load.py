@@ -144,7 +144,7 @@ def _describe(detail: Any, config: Any, origin: Callable[[Key], str]) -> str:
         key = (*location.key, "kind")
         if tag is None:
             return f"the setting {'.'.join(map(str, key))} is missing ({origin(key)}): expected one of {choices}"
-        return describe_unknown_kind(key, tag, origin(key), choices)
+        return f"{'.'.join(map(str, key))}: unknown kind '{tag}' ({origin(key)}): expected one of {choices}"
     return describe_value(name, detail, where)
 
 
@@ -164,11 +164,6 @@ def describe_unknown(key: Key, value: Any, where: str, siblings: Sequence[str], 
     if inner != key and not is_misspelt and find_synonyms(".".join(map(str, inner)), all_names):
         key, siblings = inner, ()
     return f"unknown setting {'.'.join(map(str, key))} ({where}){_suggest(key, siblings, all_names)}"
-
-
-def describe_unknown_kind(key: Key, kind: object, where: str, choices: str) -> str:
-    """Return the message for an unknown `kind`. key: the key of `kind`. choices: the valid kinds, with commas."""
-    return f"{'.'.join(map(str, key))}: unknown kind '{kind}' ({where}): expected one of {choices}"
 
 
 def describe_value(name: str, detail: Any, where: str) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from dragoman.cli.arguments import check_settings
-from dragoman.cli.settings_index import check_with_index
+from dragoman.cli.setting_names import check_setting_names
 
 
 def describe(
@@ -66,7 +66,7 @@ def describe(
     path = Path(arguments.pop(0)) if "=" not in arguments[0] and arguments[1:2] != ["="] else None
     check_settings(arguments, "model.width=256")
     if path is None:
-        check_with_index(None, arguments)
+        check_setting_names(None, arguments)
     description = describe(
         path, arguments, vocabulary=_parse_sizes(vocabulary), pairs=pairs, length=length, depth=depth, draw=draw
     )

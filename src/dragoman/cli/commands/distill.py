@@ -10,7 +10,7 @@ import typer
 from dragoman.cli.arguments import check_settings
 from dragoman.cli.groups import grouped
 from dragoman.cli.options import Divide, EngineOptions, Quiet
-from dragoman.cli.settings_index import check_with_index
+from dragoman.cli.setting_names import check_setting_names
 
 
 class Choice(StrEnum):
@@ -67,7 +67,7 @@ def distill(
     from dragoman.tasks.augmentation.distill import distill
 
     check_settings(settings or [])
-    check_with_index(None, settings or [])
+    check_setting_names(None, settings or [])
     result = distill(
         teacher,
         student,

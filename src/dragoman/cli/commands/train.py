@@ -8,7 +8,7 @@ import typer
 
 from dragoman.cli.arguments import check_options, split_recipe
 from dragoman.cli.options import Quiet
-from dragoman.cli.settings_index import check_with_index
+from dragoman.cli.setting_names import check_setting_names
 
 if TYPE_CHECKING:
     from dragoman.training.run.loop import TrainingResult
@@ -71,7 +71,7 @@ def train(
     overrides = [f"{key}={json.dumps(str(value))}" for key, value in options.items() if value is not None]
     overrides += arguments
     check_options(options, arguments)
-    check_with_index(path, overrides)
+    check_setting_names(path, overrides)
     if not (resume or path or arguments or source or tsv):
         raise ConfigError("nothing to train on: give a recipe (….yaml), or --source and --target, or --tsv")
     if resume and path is None and source is None and tsv is None:

@@ -7,7 +7,7 @@ import typer
 
 from dragoman.cli.arguments import check_settings
 from dragoman.cli.options import Quiet
-from dragoman.cli.settings_index import check_with_index
+from dragoman.cli.setting_names import check_setting_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,7 +53,7 @@ def demo(
             f"--languages {languages}: give two different languages out of {', '.join(LANGUAGES)}, such as en-de"
         )
     check_settings(settings or [])
-    check_with_index(None, settings or [])
+    check_setting_names(None, settings or [])
     start = time.monotonic()
     folder = out / "corpus"
     recipe = out / "recipe.yaml"
