@@ -17,7 +17,7 @@ from dragoman.inference.prediction.nodes import NodePredictor, read_nodes
 from dragoman.inference.prediction.parts import task_names
 from dragoman.inference.prediction.predict import read_examples
 from dragoman.inference.prediction.predictor import Predictor
-from dragoman.inference.prediction.vectors import read_texts, similarities
+from dragoman.inference.prediction.text_vectors import read_texts, similarities
 from dragoman.metrics.bootstrap import Comparison
 from dragoman.metrics.labels.classification import align
 from dragoman.metrics.labels.report import Report, compare

@@ -14,8 +14,8 @@ from dragoman.text.normalization import Normalization, normalise
 from dragoman.text.symbols import Tag, placeholder_symbols
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.vocabularies.bpe import BPEConfig
+from dragoman.text.vocabularies.feature_vectors import VectorsConfig, VectorSequences
 from dragoman.text.vocabularies.union import SubwordConfig, load_tokenizer
-from dragoman.text.vocabularies.vectors import VectorsConfig, VectorSequences
 
 SHARED_FILE = "tokenizer.json"
 SOURCE_FILE, TARGET_FILE = "tokenizer.source.json", "tokenizer.target.json"

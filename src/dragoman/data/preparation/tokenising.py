@@ -21,7 +21,7 @@ from dragoman.data.workers import parallel_map
 from dragoman.text.symbols import EOS, InlineText
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers
-from dragoman.text.vocabularies.vectors import VectorError
+from dragoman.text.vocabularies.feature_vectors import VectorError
 
 
 class MarkedPair(NamedTuple):

@@ -30,7 +30,7 @@ from dragoman.inference.prediction.heads.tagging import TagPrediction
 from dragoman.inference.prediction.nodes import NodePredictor, read_nodes
 from dragoman.inference.prediction.outputs import TOKENS
 from dragoman.inference.prediction.predictor import Predictor
-from dragoman.inference.prediction.vectors import check_output_format, write_vectors
+from dragoman.inference.prediction.text_vectors import check_output_format, write_vectors
 from dragoman.models.heads.chart import ChartHeadConfig
 from dragoman.models.heads.spans import SpanHeadConfig
 from dragoman.models.heads.tagging import TaggingHeadConfig

@@ -24,7 +24,7 @@ from dragoman.statistical.alignment.shortlists.shortlist import Shortlist
 from dragoman.text.symbols import InlineText
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.unknown_tokens import UnknownTokenWarning
-from dragoman.text.vocabularies.vectors import VectorError
+from dragoman.text.vocabularies.feature_vectors import VectorError
 
 
 class Codec:

@@ -13,15 +13,15 @@ from dragoman.models.assembly import check_decodable, initialise_linear_layers, 
 from dragoman.models.families.family import DecoderContext, ProjectedOutput, SideContext
 from dragoman.models.families.transformer import TransformerDecoderConfig, TransformerEncoderConfig
 from dragoman.models.families.union import DecoderConfig, EncoderConfig
+from dragoman.models.initial_embeddings import InitialEmbeddings
 from dragoman.models.interface import LengthLimit, LengthLimits, Memory, Trial
-from dragoman.models.pretrained import PretrainedConfig
 from dragoman.models.settings import ExcludedTokens, PresetSettings
 from dragoman.nn.dropout import DropoutConfig
 from dragoman.nn.embedding import Embedding, Projection, StartSymbol, VectorProjection, token_table
 from dragoman.nn.normalisation import NormConfig
 from dragoman.nn.positions.union import PositionsConfig
 from dragoman.text.symbols import BOS
-from dragoman.text.tokenizers import VocabularySizes
+from dragoman.text.tokenizers import Tokenizers, VocabularySizes
 
 
 def _layers(layers: int, heads: int, feedforward: int, norm: str = "post") -> dict[str, Any]:
@@ -106,8 +106,8 @@ class ModelConfig(PresetSettings):
         (),
         description="Ids of special symbols that are never predicted, such as 0 (padding): their probability is 0.",
     )
-    embeddings: PretrainedConfig = Field(
-        PretrainedConfig(), description="Pretrained word vectors to initialise the embedding tables."
+    embeddings: InitialEmbeddings = Field(
+        InitialEmbeddings(), description="Pretrained word vectors to initialise the embedding tables."
     )
 
     @property
@@ -131,6 +131,22 @@ class ModelConfig(PresetSettings):
     def build_for(self, sizes: VocabularySizes) -> "Seq2Seq":
         """Build the model for these vocabulary sizes; see `build`."""
         return self.build(*sizes)
+
+    def check_word_vectors(self) -> None:
+        """Check the first lines of the files of word vectors, before the corpora are prepared.
+
+        Raises DataError for an invalid file, ConfigError for vectors of another width than `width`, if that is set.
+        """
+        has_width = self.preset != "auto" or "width" in self.model_fields_set
+        self.embeddings.check(self.width if has_width else None)
+
+    def fill_word_vectors(self, model: "Seq2Seq", tokenizers: Tokenizers) -> dict[str, float]:
+        """Copy the word vectors into a model; returns the fraction of entries with a vector for each side with a file.
+
+        Raises the errors of `check_word_vectors`, and DataError if no entry of a vocabulary has a vector.
+        """
+        self.embeddings.check(self.width)
+        return self.embeddings.fill(model.encoder.embedding.tokens, model.decoder.embedding.tokens, tokenizers)
 
 
 class Seq2Seq(nn.Module):

@@ -29,7 +29,6 @@ from dragoman.tasks.start import StartedRun, load_start
 from dragoman.tasks.text_job import TextJob
 from dragoman.tasks.translation.job import check_compilable
 from dragoman.tasks.vocabulary import add_tags, load_vocabulary
-from dragoman.tasks.word_vectors import check_word_vectors, fill_word_vectors
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.training.validation import Validation
 
@@ -64,16 +63,16 @@ class DenoisingJob(TextJob):
     def check_initial_values(self) -> None:
         """Check the first lines of the files of word vectors."""
         if not self._continues:
-            check_word_vectors(self.run.model)
+            self.run.model.check_word_vectors()
 
     def initialise(self, model: Seq2Seq) -> Mapping[str, float]:  # type: ignore[override]
         """Copy the parameters of `train.start`, or word vectors, into a model.
 
         Returns, for each side, the share of vocabulary entries that have a word vector.
         """
-        shares = {} if self._continues else fill_word_vectors(self.run.model, model, self.tokenizers)
+        fractions = {} if self._continues else self.run.model.fill_word_vectors(model, self.tokenizers)
         super().initialise(model)
-        return self.start.loaded.meta.embeddings if self.start is not None and self._continues else shares
+        return self.start.loaded.meta.embeddings if self.start is not None and self._continues else fractions
 
     @cached_property
     def _corrupted_lengths(self) -> NDArray[np.int32]:

@@ -46,7 +46,6 @@ from dragoman.tasks.translation.validation import (
     validation_metrics,
 )
 from dragoman.tasks.translation.word_aligner import add_word_aligner, check_library, token_links
-from dragoman.tasks.word_vectors import check_word_vectors, fill_word_vectors
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.training.config import LoopConfig
@@ -107,7 +106,7 @@ class TranslationJob(CorpusJob):
                 "any reward. Train with cross_entropy first, and set train.start to the model folder"
             )
         if not self._continues:
-            check_word_vectors(self.run.model)
+            self.run.model.check_word_vectors()
 
     def check_held_out(self) -> Iterator[Finding]:
         """Compare the held-out pairs with the training corpora, unless their sources are feature vectors."""
@@ -160,9 +159,9 @@ class TranslationJob(CorpusJob):
 
         Returns, for each side, the share of vocabulary entries that have a word vector.
         """
-        shares = {} if self._continues else fill_word_vectors(self.run.model, model, self.tokenizers)
+        fractions = {} if self._continues else self.run.model.fill_word_vectors(model, self.tokenizers)
         super().initialise(model)
-        return self.start.loaded.meta.embeddings if self.start is not None and self._continues else shares
+        return self.start.loaded.meta.embeddings if self.start is not None and self._continues else fractions
 
     def outline(self, model: nn.Module) -> str:
         """Return one line with the preset and the numbers of parameters, vocabulary entries and pairs."""

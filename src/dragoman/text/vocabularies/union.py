@@ -13,13 +13,13 @@ from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.vocabularies.bert import BertWordPieceConfig
 from dragoman.text.vocabularies.bpe import BPEConfig
 from dragoman.text.vocabularies.character import CharacterConfig
+from dragoman.text.vocabularies.feature_vectors import VectorSequences
 from dragoman.text.vocabularies.foreign import recognise_vocabulary
 from dragoman.text.vocabularies.gpt2 import GPT2BPEConfig
 from dragoman.text.vocabularies.sentencepiece import SentencePieceConfig
 from dragoman.text.vocabularies.subword_nmt import SubwordNMTConfig
 from dragoman.text.vocabularies.t5 import T5UnigramConfig
 from dragoman.text.vocabularies.unigram import UnigramConfig
-from dragoman.text.vocabularies.vectors import VectorSequences
 from dragoman.text.vocabularies.whitespace import WhitespaceConfig
 from dragoman.text.vocabularies.word import WordConfig
 from dragoman.text.vocabularies.wordpiece import WordPieceConfig

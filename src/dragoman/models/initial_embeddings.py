@@ -16,7 +16,7 @@ from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers
 
 
-class PretrainedConfig(Config):
+class InitialEmbeddings(Config):
     """Pretrained word vectors to initialise embedding tables (Qi et al. 2018).
 
     Files are in the text format of word2vec, GloVe and fastText. A vocabulary entry that is a whole word is initialised
@@ -24,8 +24,8 @@ class PretrainedConfig(Config):
     that the file does not contain keep their random initial values. All vectors of a file are scaled by the same
     factor, so that their mean squared length is 1. After multiplication by √d, their elements have variance 1, as those
     of randomly initialised vectors have. If the tables are tied, the source file's vector is used for words in both
-    files, and the target's share counts only words that are not in the source file. A model folder contains the tables,
-    so translation, resumption and `train.start` do not require the files.
+    files, and the target's fraction counts only words that are not in the source file. A model folder contains the
+    tables, so translation, resumption and `train.start` do not require the files.
     """
 
     source: Path | None = Field(
@@ -41,7 +41,7 @@ class PretrainedConfig(Config):
     )
 
     @model_validator(mode="after")
-    def _check_frozen_files(self) -> "PretrainedConfig":
+    def _check_frozen_files(self) -> "InitialEmbeddings":
         if self.frozen and self.source is None and self.target is None:
             raise ValueError("frozen=true without a file would freeze random vectors: set source or target")
         return self
@@ -72,8 +72,8 @@ class PretrainedConfig(Config):
             )
 
     def fill(self, source: nn.Module, target: nn.Module, tokenizers: Tokenizers) -> dict[str, float]:
-        """Copy the vectors into the tables; returns the share of entries with a vector for each side with a file."""
-        shares: dict[str, float] = {}
+        """Copy the vectors into the tables; returns the fraction of entries with a vector for each side with a file."""
+        fractions: dict[str, float] = {}
         filled: set[int] = set()
         for side, path, table, tokenizer in (
             ("source", self.source, source, tokenizers.source),
@@ -91,12 +91,12 @@ class PretrainedConfig(Config):
                 )
             filled |= rows
             entries = tokenizer.size - len(SPECIAL_SYMBOLS) - len(tokenizer.tags)
-            shares[side] = round(len(rows) / entries, 4)
+            fractions[side] = round(len(rows) / entries, 4)
             info(
-                f"Embeddings: {len(rows):,} of {entries:,} entries of the {side} vocabulary ({shares[side]:.1%}) "
+                f"Embeddings: {len(rows):,} of {entries:,} entries of the {side} vocabulary ({fractions[side]:.1%}) "
                 f"are initialised from {path}" + (", and the table is frozen" if self.frozen else "")
             )
-        return shares
+        return fractions
 
 
 @torch.no_grad()

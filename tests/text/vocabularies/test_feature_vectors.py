@@ -22,7 +22,7 @@ from dragoman.models.description.footprint import measure_footprint
 from dragoman.models.families.union import EncoderConfig
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.text.tokenizers import TextConfig, Tokenizers
-from dragoman.text.vocabularies.vectors import VectorError, VectorSequences
+from dragoman.text.vocabularies.feature_vectors import VectorError, VectorSequences
 
 WIDTH, SIZE = 3, 12
 ENCODERS = sorted({each.model_fields["kind"].default for each in get_args(get_args(EncoderConfig)[0])})
