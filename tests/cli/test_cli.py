@@ -1,4 +1,4 @@
-"""The command line for users: help, streams, files and formats."""
+"""The command line for users: streams, files and formats."""
 
 import json
 import math
@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from tiny_model import write_tiny_model
 from training_runs import Server
 
 from dragoman import Translator, __version__
-from dragoman.cli.main import app, main
+from dragoman.cli.main import main
 from dragoman.inference.translation.request import TextRequest
 from dragoman.inference.translation.window import WindowTranslation
 
@@ -33,22 +32,6 @@ def source(tmp_path: Path) -> Path:
     path = tmp_path / "source.en"
     path.write_text("".join(line + "\n" for line in SOURCES))
     return path
-
-
-def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Yield the words of every command and of every group of commands."""
-    for name, command in group.commands.items():
-        yield (*path, name)
-        if hasattr(command, "commands"):
-            yield from commands(command, (*path, name))
-
-
-@pytest.mark.parametrize(
-    "arguments", [["--help"], *([*words, "-h"] for words in commands(typer.main.get_command(app)))], ids=" ".join
-)
-def test_every_command_has_help(arguments: list[str], capsys: pytest.CaptureFixture) -> None:
-    assert main(arguments) == 0
-    assert "Usage" in capsys.readouterr().out
 
 
 def test_the_version_is_printed(capsys: pytest.CaptureFixture) -> None:

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-import typer
 
-from dragoman.cli.main import app, main
+from dragoman.cli.main import main
+from dragoman.cli.root import root_command
 from dragoman.data.cleaning.config import CleaningConfig, TextCleaningConfig
 from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
 
@@ -26,7 +26,7 @@ NOT_CHECKED = {
 
 
 def options() -> set[str]:
-    group = typer.main.get_command(app)
+    group = root_command()
     check = group.commands["data"].commands["check"]  # type: ignore[attr-defined]
     return {option for parameter in check.params for option in parameter.opts}
 

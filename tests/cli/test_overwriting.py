@@ -51,7 +51,7 @@ FILE_COMMANDS = {
     "--output": ["translate", "model", "-i", "text", "--output", "mine"],
     "--alignments": ["translate", "model", "-i", "text", "--alignments", "mine"],
     "--tree": ["translate", "model", "-i", "text", "--tree", "mine"],
-    "document": ["translate", "model", "--document", "-i", "text", "--output", "mine"],
+    "document": ["translate-document", "model", "-i", "text", "--output", "mine"],
     "align": ["align", "--source", "text", "--target", "text", "--output", "mine"],
     "--draw": ["align", "--source", "text", "--target", "text", "--draw", "mine"],
     "--scores": ["align", "--source", "text", "--target", "text", "--scores", "mine"],

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from repository import ROOT
 
 import dragoman
-from dragoman.cli.main import app
+from dragoman.cli.root import root_command
 
 PAGE = ROOT / "docs" / "reference" / "python.md"
 INDEX = PAGE.parent / "api" / "index.md"
@@ -108,7 +107,7 @@ def check_folder(folder: Path) -> None:
 
 def test_the_index_names_every_command_and_every_function() -> None:
     text = INDEX.read_text(encoding="utf-8")
-    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    commands = root_command().commands
     verbs = {*commands, "data check", "data compare"} - {"data", "demo"}  # the page itself does what the demo does
     verbs |= {f"inspect {name}" for name in commands["inspect"].commands if name != commands["inspect"].default}
     rows = set(re.findall(r"`([a-z ]+)`", "".join(re.findall(r"^\| (`.*?) \|", text, re.MULTILINE))))

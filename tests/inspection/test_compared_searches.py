@@ -114,13 +114,11 @@ def test_the_command_draws_the_path_and_reports_the_verdict(
 
 def test_views_without_a_model_need_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     address = "http://127.0.0.1:1/#view=tree&example=deck-004&beam=2&exact=9"
-    assert main(["inspect", "--from", address, "--out", str(tmp_path / "tree")]) == 0
+    assert main(["workbench", "figures", address, "--out", str(tmp_path / "tree")]) == 0
     facts = json.loads((tmp_path / "tree" / "facts.json").read_text("utf-8"))
     assert facts["exact"]["text"] == "ok ok"
-    assert main(["inspect", "--from", "#view=tree&source=a", "--out", str(tmp_path / "none")]) == 2
+    assert main(["workbench", "figures", "#view=tree&source=a", "--out", str(tmp_path / "none")]) == 2
     assert "no model is loaded" in capsys.readouterr().err
-    assert main(["inspect", "--out", str(tmp_path / "none")]) == 2
-    assert "pass a MODEL and a TEXT" in capsys.readouterr().err
 
 
 def test_invalid_comparisons_are_errors(model: Path) -> None:

@@ -1,131 +1,18 @@
-"""The `dragoman` command and its subcommands. Only this file turns errors into messages and exit codes."""
+"""`main` runs the command line. Only this file turns errors into messages and exit codes."""
 
 import os
 import sys
 import traceback
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
-from functools import cache
-from typing import Any
 
-import typer
-from typer.main import get_command
-
-from dragoman import __version__
-from dragoman.addons.lecture.commands import demo, positions, scenes
-from dragoman.addons.serving.commands import client, keys, serve
-from dragoman.addons.workbench import command as workbench
 from dragoman.base.cancellation import Cancelled
 from dragoman.base.errors import DragomanError
-from dragoman.base.imports import VARIABLE, import_modules, requested_modules
 from dragoman.base.interruption import EXIT_CODE, InterruptWatch
 from dragoman.base.machine.startup import limit_garbage_collection, restart_on_tcmalloc
-from dragoman.cli.commands import (
-    align,
-    average,
-    backtranslate,
-    data,
-    describe,
-    distill,
-    evaluate,
-    export,
-    generate,
-    import_,
-    lexicon,
-    predict,
-    recipes,
-    score,
-    settings,
-    shortlist,
-    train,
-    translate,
-    tune,
-)
-from dragoman.cli.commands.inspection import app as inspection
-from dragoman.cli.usage import WRONG_USAGE, move_help_to_end, reject_empty_paths, usage_hint
-
-app = typer.Typer(
-    name="dragoman",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    help="Train translation models from parallel text, translate, and evaluate.",
-)
-
-
-def _show_version(value: bool) -> None:
-    if value:
-        print(f"dragoman {__version__}")
-        raise typer.Exit
-
-
-_IMPORTS = typer.Option(
-    [],
-    "--import",
-    metavar="MODULE",
-    help="Import a module that registers own parts: a file (own.py) or a name in Python. Repeatable.",
-)
-
-
-@app.callback()
-def _root(
-    version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Print the version."),
-    imports: list[str] = _IMPORTS,
-) -> None:
-    if imports:
-        # In the environment, processes that the command starts see it as well.
-        os.environ[VARIABLE] = ",".join([*requested_modules(), *imports])
-        import_modules(imports, "--import")
-
-
-app.command("train")(train.train)
-app.command("translate")(translate.translate)
-app.command("generate")(generate.generate)
-app.command("predict")(predict.predict)
-app.command("score")(score.score)
-app.command("evaluate")(evaluate.evaluate)
-app.command("align")(align.align)
-app.command("lexicon")(lexicon.lexicon)
-app.command("shortlist")(shortlist.shortlist)
-app.command("tune")(tune.tune)
-app.command("average")(average.average)
-app.command("import")(import_.import_model)
-app.command("export")(export.export)
-app.command("backtranslate")(backtranslate.backtranslate)
-app.command("distill")(distill.distill)
-app.command("serve")(serve.serve)
-app.command("client")(client.client)
-app.add_typer(data.app, name="data")
-app.command("settings")(settings.settings)
-app.command("recipes")(recipes.recipes)
-app.command("describe")(describe.describe)
-app.add_typer(inspection.app, name="inspect")
-app.command("workbench")(workbench.workbench)
-app.command("demo")(demo.demo)
-app.command("positions")(positions.positions)
-app.command("scenes")(scenes.scenes)
-app.add_typer(keys.app, name="keys")
-
-
-_RESUMES = "interrupted: completed work is kept. Repeat the same command to resume"
-_INTERRUPTED = {
-    "train": "interrupted before the first update: repeat the same command",
-    "demo": _RESUMES,
-    "distill": f"{_RESUMES}, with --resume if the student's training has begun",
-    "backtranslate": _RESUMES,
-    "translate": "interrupted",
-    "generate": "interrupted",
-    "serve": "interrupted",
-    "workbench": "interrupted",
-}
-"""Messages after Ctrl-C by command."""
-
-
-@cache
-def root_command() -> Any:
-    """Return the command line as one command. `app(…)` would build all commands again in each call."""
-    return get_command(app)
+from dragoman.cli.command import traits_of
+from dragoman.cli.root import root_command
+from dragoman.cli.usage import WRONG_USAGE, find_command, move_help_to_end, reject_empty_paths, usage_hint
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -140,13 +27,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             restart_on_tcmalloc()
         limit_garbage_collection()
     given = move_help_to_end(sys.argv[1:] if arguments is None else arguments)
-    verb = next(iter(given[_count_imports(given) :]), "")
-    watch = InterruptWatch(_INTERRUPTED.get(verb, "interrupted: nothing was saved"))
+    watch = InterruptWatch("interrupted: nothing was saved")
     try:
-        with nullcontext() if verb in ("serve", "workbench") else watch:  # servers handle their signals
+        traits = traits_of(find_command(given[_count_imports(given) :], root_command())[0])
+        watch.message = traits.interrupted
+        with nullcontext() if traits.handles_signals else watch:
             if any(argument == "" or argument.endswith("=") for argument in given):
                 reject_empty_paths(given, root_command())
-            root_command()(args=given)
+            root_command()(args=given, prog_name="dragoman")
     except SystemExit as stop:
         if isinstance(stop.__context__, BrokenPipeError):  # typer converts it, too
             return _discard_stdout()
@@ -189,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _count_imports(given: Sequence[str]) -> int:
-    """Return the number of arguments before the verb that belong to `--import`."""
+    """Return the number of arguments before the command that belong to `--import`."""
     count = 0
     while count < len(given) and given[count].partition("=")[0] == "--import":
         count += 1 if "=" in given[count] else 2

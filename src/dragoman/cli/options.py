@@ -1,16 +1,10 @@
 """Options shared by several commands."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-
-if TYPE_CHECKING:
-    from dragoman.base.settings.load import Overrides
-    from dragoman.decode.decoding import Sampling
-    from dragoman.inference.translation.request import RequestSettings
 
 
 class Documents(StrEnum):
@@ -118,7 +112,7 @@ Keep = Annotated[
         "--keep",
         metavar="KIND[,KIND]...",
         help="Kinds of text that are kept unchanged: number, url, email, emoji, markup, placeholder, mention, hashtag, "
-        "path, code, escape, all, or none (default: none; with --document, all, without enforcing them in the first "
+        "path, code, escape, all, or none (default: none; for documents, all, without enforcing them in the first "
         "search).",
     ),
 ]
@@ -240,106 +234,12 @@ Guard = Annotated[
         "different script or different numbers.",
     ),
 ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class RequestOptions:
-    """Options for translation requests."""
-
-    to: To = None
-    tags: Tags = None
-    beam: Beam = None
-    length_penalty: LengthPenalty = None
-    coverage_penalty: CoveragePenalty = None
-    unknown: Unknown = None
-    language_model: LanguageModel = None
-    fusion: Fusion = None
-    glossary: Glossary = None
-    keep: Keep = None
-    keep_pattern: KeepPattern = None
-    guard: Guard = False
-
-    def search_options(self) -> dict[str, object]:
-        """Return the options that are only valid for a search, by option name."""
-        return {
-            "--beam": self.beam,
-            "--length-penalty": self.length_penalty,
-            "--coverage-penalty": self.coverage_penalty,
-            "--unknown": self.unknown,
-            "--language-model": self.language_model,
-            "--fusion": self.fusion,
-            "--glossary": self.glossary,
-            "--keep": self.keep,
-            "--keep-pattern": self.keep_pattern,
-            "--guard": self.guard or None,
-        }
-
-    def settings(self, search: "Overrides") -> "RequestSettings":
-        """Return the options as arguments of `Translator.request`. search: additional search settings."""
-        return {
-            "beam": self.beam,
-            "length_penalty": self.length_penalty,
-            "coverage_penalty": self.coverage_penalty,
-            "unknown": self.unknown,
-            "search": search,
-            "to": self.to,
-            "tags": split_tags(self.tags),
-            "glossary": self.glossary,
-            "keep": None if self.keep is None else split_tags(self.keep),
-            "keep_patterns": self.keep_pattern or (),
-            "guard": self.guard,
-        }
-
-
-@dataclass(frozen=True, kw_only=True)
-class SamplingOptions:
-    """Options for sampling."""
-
-    temperature: Temperature = None
-    top_k: TopK = None
-    top_p: TopP = None
-    seed: Seed = None
-
-    def by_name(self) -> dict[str, object]:
-        """Return the values by option name."""
-        return {
-            "--temperature": self.temperature,
-            "--top-k": self.top_k,
-            "--top-p": self.top_p,
-            "--seed": self.seed,
-        }
-
-    def sampling(self, samples: int = 1, settings: "Overrides" = ()) -> "Sampling":
-        """Return the sampling settings. Raises ConfigError for an invalid value."""
-        from dragoman.decode.decoding import Sampling
-
-        return Sampling.of(self.temperature, self.top_k, self.top_p, self.seed, samples, settings)
-
-
-@dataclass(frozen=True, kw_only=True)
-class EngineOptions:
-    """Options for the inference engine."""
-
-    batch_size: BatchSize = 64
-    engine: Engine = "auto"
-    precision: Precision = "auto"
-    device: Device = None
-    threads: Threads = None
-
-
-def split_tags(tags: str | None) -> list[str]:
-    """Split the value of a comma-separated option, such as `--tags` or `--keep`."""
-    return [tag.strip() for tag in (tags or "").split(",") if tag.strip()]
-
-
-def with_fusion(search: list[str] | None, language_model: Path | None, weight: float | None) -> "Overrides":
-    """Add `--language-model` and `--fusion` to search settings. Raises ConfigError for a weight without a model."""
-    from dragoman.base.errors import ConfigError
-    from dragoman.base.settings.load import COMMAND_LINE, Override
-
-    if language_model is None:
-        if weight is not None:
-            raise ConfigError("--fusion needs a language model: set --language-model")
-        return search or ()
-    fusion = {"language_model": str(language_model), **({} if weight is None else {"weight": weight})}
-    return [Override(("search", "fusion"), fusion, COMMAND_LINE), *(search or [])]
+OnError = Annotated[
+    str,
+    typer.Option(
+        "--on-error",
+        metavar="stop|replace|blank",
+        help="Treatment of lines that are not UTF-8 or exceed the model's maximum length. stop: stop with an error; "
+        "replace: replace invalid bytes with U+FFFD, and translate long lines in parts; blank: write a blank line.",
+    ),
+]

@@ -7,23 +7,12 @@ from typing import Any
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.synonyms import find_synonyms
+from dragoman.cli.command import traits_of
 
 WRONG_USAGE = 2
 """Exit code of typer for an invalid command line."""
 
 _HELP = ("-h", "--help", "help")
-_SETTINGS = ("train", "distill", "demo", "describe")
-"""Commands whose arguments are settings of runs."""
-_FILE_OPTIONS = {
-    "translate": "--input",
-    "predict": "--input",
-    "generate": "--input",
-    "backtranslate": "--input",
-    "client": "--input",
-    "score": "--source and --target",
-    "evaluate": "--source and --reference",
-    "data": "--source and --target",
-}
 _OTHER_NAMES = {
     "--beam": "--beam-size --beam_size --num-beams --num_beams --beams",
     "--batch-size": "--batch_size --batch",
@@ -88,12 +77,12 @@ def usage_hint(arguments: Sequence[str], command: Any) -> str | None:
 
     command: the command of the whole application.
     """
-    verb = arguments[0] if arguments else ""
-    if verb not in command.commands:
+    if not arguments or arguments[0] not in command.commands:
         return None
-    verb_command, _ = find_command(arguments, command)
-    options = {option for parameter in verb_command.params for option in parameter.opts}
-    if verb in _SETTINGS:
+    called, _ = find_command(arguments, command)
+    traits = traits_of(called)
+    options = {option for parameter in called.params for option in parameter.opts}
+    if traits.takes_run_settings:
         for name, value in _unknown_options(arguments[1:], options):
             if settings := find_synonyms(name):
                 shown = " or ".join(f"{setting}={value or 'VALUE'}" for setting in settings)
@@ -102,10 +91,10 @@ def usage_hint(arguments: Sequence[str], command: Any) -> str | None:
         for option, others in _OTHER_NAMES.items():
             if option in options and name in others.split():
                 return f"{name} is called {option} here"
-    if verb in _FILE_OPTIONS:
+    if traits.files:
         for previous, argument in pairwise(arguments[1:]):
             if not previous.startswith("-") and Path(argument).is_file():
-                return f"the only argument without an option is the model: pass files as {_FILE_OPTIONS[verb]}"
+                return f"the only argument without an option is the model: pass files as {traits.files}"
     return None
 
 

@@ -63,7 +63,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def start(model: Path, address: str, given: Path, out: Path, said: Path) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "dragoman", "translate", str(model), "--cluster", address]
+    command = [sys.executable, "-m", "dragoman", "translate-shards", str(model), "--cluster", address]
     command += ["-i", str(given), "-o", str(out), "--source-field", "t.en", "--actors", "1", *HOW]
     with said.open("wb") as into:
         return subprocess.Popen(command, stdout=into, stderr=into, env=HERE)

@@ -161,7 +161,7 @@ def test_a_killed_command_resumes(cluster: Any, model: Path, tmp_path: Path) -> 
     for name in "abcd":
         (tmp_path / "in" / f"{name}.txt").write_text("".join(f"{text} {name}\n" for text in texts(48)))
     out = tmp_path / "out"
-    command = [sys.executable, "-m", "dragoman", "translate", str(model), "--cluster"]
+    command = [sys.executable, "-m", "dragoman", "translate-shards", str(model), "--cluster"]
     command += [cluster.get_runtime_context().gcs_address, "-i", str(tmp_path / "in"), "-o", str(out), "--beam", "1"]
     command += ["search.maximum_length=40", "--batch-size", "1", "--engine", "torch", "--threads", "1", "--actors", "1"]
     here = {

@@ -31,7 +31,7 @@ def archive(parts: dict[str, str]) -> bytes:
 def test_unknown_extensions_are_refused_by_name(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / name
     path.write_text("A dog.\n")
-    assert main(["translate", "model", "--document", "-i", str(path), "-o", str(tmp_path / "out")]) == 2
+    assert main(["translate-document", "model", "-i", str(path), "-o", str(tmp_path / "out")]) == 2
     message = capsys.readouterr().err
     assert f"{path}: " in message and ".md, " in message and ".docx" in message and "--format text" in message
     assert "\n" not in message.strip() and not (tmp_path / "out").exists()

@@ -150,7 +150,7 @@ def test_a_document_of_odfpy(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     after = odf.load(io.BytesIO(translated((tmp_path / "in.odt").read_bytes())))
     assert [teletype.extractText(each) for each in after.text.childNodes] == ["A DOG", "TWO BIG MEN"]
     write_tiny_model(tmp_path / "model")
-    command = ["translate", str(tmp_path / "model"), "--document", "--beam", "1", "search.maximum_length=5"]
+    command = ["translate-document", str(tmp_path / "model"), "--beam", "1", "search.maximum_length=5"]
     assert main([*command, "-i", str(tmp_path / "in.odt"), "-o", str(tmp_path / "out.odt")]) == 0
     assert "2 sentence(s) translated" in capsys.readouterr().err
     assert len(odf.load(str(tmp_path / "out.odt")).text.childNodes) == 2

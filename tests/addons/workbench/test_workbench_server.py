@@ -84,7 +84,9 @@ def test_a_saved_figure_is_the_one_that_the_command_writes(
     client: httpx.Client, folders: list[Path], tmp_path: Path
 ) -> None:
     state = f"view=attention&{SENTENCE}&layer=1&head=2"
-    assert main(["inspect", str(folders[0]), "--from", f"{client.base_url}#{state}", "-o", str(tmp_path / "out")]) == 0
+    assert (
+        main(["workbench", "figures", f"{client.base_url}#{state}", str(folders[0]), "-o", str(tmp_path / "out")]) == 0
+    )
     names = {"heads", "head", "lines"}
     files = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
     assert set(files) == {f"{name}.{suffix}" for name in names for suffix in ("svg", "png", "json", "csv")} | {
@@ -101,14 +103,12 @@ def test_the_command_opens_all_models_of_an_address(
     client: httpx.Client, folders: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     state = f"view=attention&model=two&{SENTENCE}"
-    command = ["inspect", str(folders[0]), "--from", f"#{state}", "-o", str(tmp_path / "out")]
+    command = ["workbench", "figures", f"#{state}", str(folders[0]), "-o", str(tmp_path / "out")]
     assert main(command) == 2
     assert "there is no model 'two': the loaded models are one" in capsys.readouterr().err
-    assert main([*command, "--with", str(folders[1])]) == 0
+    assert main([*command, str(folders[1])]) == 0
     answer = client.post("/file?figure=heads&format=svg", content=state)
     assert answer.content == (tmp_path / "out" / "heads.svg").read_bytes()
-    assert main(["inspect", str(folders[0]), "a dog", "-o", str(tmp_path / "x"), "--with", str(folders[1])]) == 2
-    assert "--with can only be used with --from" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

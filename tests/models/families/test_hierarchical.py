@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from typer.testing import CliRunner
 
 from dragoman import Predictor, train
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.load import load_settings
-from dragoman.cli.main import app
+from dragoman.cli.main import main
 from dragoman.inference.prediction.heads.classification import ClassPrediction, divide_into_sentences
 from dragoman.inference.prediction.heads.inputs import join_sentences
 from dragoman.models.architectures.encoder_only import EncoderOnly, EncoderOnlyConfig
@@ -200,8 +199,7 @@ def test_a_planted_decisive_sentence_has_the_largest_weight(trained: Path) -> No
 def test_weights_are_drawn_on_the_text(trained: Path) -> None:
     out = trained / "inspection"
     text = "The plot that new city. The actor superb and long. Some night."
-    result = CliRunner().invoke(app, ["inspect", str(trained / "run"), text, "--out", str(out)])
-    assert result.exit_code == 0, result.output
+    assert main(["inspect", str(trained / "run"), text, "--out", str(out)]) == 0
     svg = (out / "document.svg").read_text()
     assert "predicted: pos" in svg and ">superb<" in svg and ">city<" in svg
     index = json.loads((out / "index.json").read_text())

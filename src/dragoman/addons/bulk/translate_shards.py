@@ -54,7 +54,7 @@ def translate_shards(
     quiet: bool = False,
     **settings: Unpack[RequestSettings],
 ) -> TranslatedShards:
-    """Translate files with Ray Data, as `dragoman translate --cluster` does. Each output has the name of its input.
+    """Translate files with Ray Data, as `dragoman translate-shards` does. Each output has the name of its input.
 
     An output has as many records as its input, in the same order. To resume an interrupted call, repeat it: completed
     shards are skipped. model: a folder, or several for an ensemble; models, inputs and output have the same paths on

@@ -1,58 +1,83 @@
-"""`dragoman translate --document`: translate a whole document."""
+"""`dragoman translate-document`: translate a whole document."""
 
-from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dragoman.cli.command import command
+from dragoman.cli.option_groups import AlignmentOptions, EngineOptions, RequestOptions, with_fusion
+from dragoman.cli.options import Ensemble, Model, OnError, Quiet, SearchSettings
+
 if TYPE_CHECKING:
     from dragoman.addons.documents.document import TranslatedDocument
 
-DocumentOption = Annotated[
-    bool,
-    typer.Option(
-        "--document", help="Translate a whole document sentence by sentence; layout and markup are preserved."
-    ),
-]
-FormatOption = Annotated[
-    str | None,
-    typer.Option(
-        "--format",
-        metavar="text|markdown|html|srt|vtt|ass|sbv|ttml|lrc|docx|odt|po|xliff|json",
-        help="Format of the document (default: from the suffix of --input; text if it has none).",
-    ),
-]
-EncodingOption = Annotated[
-    str | None,
-    typer.Option(
-        "--encoding",
-        metavar="NAME",
-        help="Encoding of a text document, such as windows-1252 (default: what the file shows, else UTF-8).",
-    ),
-]
 
-
+@command(
+    "dragoman translate-document runs/en-de --input page.html --output seite.html",
+    "dragoman translate-document runs/en-de --format markdown < README.md",
+    usual="--input --output --format --encoding --to --beam --glossary --keep --guard --on-error --device --threads "
+    "--quiet",
+    files="--input",
+)
 def translate_document(
-    models: Path | Sequence[Path],
-    source: Path | None,
-    target: Path | None,
-    format: str | None,
-    on_error: str,
-    encoding: str | None,
-    **options: Any,
+    model: Model,
+    search: SearchSettings = None,
+    *,
+    source: Annotated[
+        Path | None, typer.Option("--input", "-i", help="Document to translate (default: stdin).")
+    ] = None,
+    target: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Output file (default: stdout). It is created only when complete."),
+    ] = None,
+    format: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="NAME",
+            help="text, markdown, html, srt, vtt, ass, sbv, ttml, lrc, docx, odt, po, xliff or json (default: from the "
+            "suffix of --input; text if it has none).",
+        ),
+    ] = None,
+    encoding: Annotated[
+        str | None,
+        typer.Option(
+            "--encoding",
+            metavar="NAME",
+            help="Encoding of a text document, such as windows-1252 (default: what the file shows, else UTF-8).",
+        ),
+    ] = None,
+    ensemble: Ensemble = None,
+    request: RequestOptions,
+    on_error: OnError = "stop",
+    alignment: AlignmentOptions,
+    engine_options: EngineOptions,
+    quiet: Quiet = False,
 ) -> None:
-    """Translate a document. options: further arguments of `dragoman.translate_document`."""
+    """Translate a whole document sentence by sentence. Layout and markup are preserved."""
     from dragoman.addons.documents.document import read_document, translate_document, validate_paths, write_document
     from dragoman.addons.documents.formats.union import detect_format
     from dragoman.base.errors import DataError, DocumentError
+    from dragoman.base.files import check_new_files
     from dragoman.base.log import info
+    from dragoman.cli.arguments import check_settings
 
+    check_settings(search or [], "search.minimum_length=3", "--input FILE")
+    check_new_files({"--output": target}, source)
     validate_paths(source, target)
     format = format or detect_format(source)
     try:
         file = read_document(source, format, on_error, encoding)
-        done = translate_document(models, file.content, format=format, **options)
+        done = translate_document(
+            [model, *ensemble] if ensemble else model,
+            file.content,
+            format=format,
+            attention=alignment.attention,
+            **asdict(engine_options),
+            **request.settings(with_fusion(search, request.language_model, request.fusion)),
+        )
     except DocumentError as error:
         raise DataError(f"{source or 'standard input'}: {error}") from None
     write_document(file.encode(done.content), target)

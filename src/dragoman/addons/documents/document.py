@@ -71,7 +71,7 @@ def translate_document(
     encoding: str | None = None,
     **settings: Unpack[RequestSettings],
 ) -> TranslatedDocument[Content]:
-    r"""Translate the sentences of a document like `dragoman translate --document`, and preserve everything else.
+    r"""Translate the sentences of a document like `dragoman translate-document`, and preserve everything else.
 
     model: a translator, a model folder, or several folders that form an ensemble. document: text, or the bytes of a
     file; docx and odt are always bytes. encoding: the encoding of the bytes, such as windows-1252, by default what they

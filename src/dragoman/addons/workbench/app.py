@@ -91,7 +91,8 @@ class Workbench:
         return Response(packed, media_type="application/octet-stream")
 
     async def file(self, request: Request) -> Response:
-        """POST /file?figure=NAME&format=FORMAT: return a figure of a view as the file that `inspect --from` writes."""
+        """POST /file?figure=NAME&format=FORMAT: return a figure of a view as the file that `workbench figures`
+        writes."""
         state, suffix = await self._read_state(request), request.query_params.get("format", "")
         if suffix not in FORMATS:
             raise ConfigError(f"there is no format {suffix!r}: choose one of {', '.join(FORMATS)}")

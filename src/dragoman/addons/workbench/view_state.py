@@ -1,7 +1,8 @@
 """Reads the state of a view of the workbench from the fragment of an address.
 
 `#view=attention&source=a+dog+runs&layer=2&head=3` names a view and its settings. Settings with their default value are
-omitted, so equal states have equal fragments. The browser, the server and `dragoman inspect --from` use the same form.
+omitted, so equal states have equal fragments. The browser, the server and `dragoman workbench figures` use the same
+form.
 """
 
 from typing import Any, get_origin

@@ -5,9 +5,14 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli.command import command
 from dragoman.cli.options import Quiet, Threads
 
 
+@command(
+    "dragoman align --source train.en --target train.de --output links.txt",
+    "dragoman align --source train.en --target train.de --save aligner",
+)
 def align(
     source: Annotated[
         Path,
@@ -71,9 +76,11 @@ def align(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Align the words of a parallel text. Each output line contains the links of a sentence pair in Pharaoh format,
-    such as 0-0 1-2, which link word 0 of the source to word 0 of the target, and word 1 to word 2. Words are separated
-    by whitespace. Blank lines have no links."""
+    """Align the words of a parallel text.
+
+    Each output line contains the links of a sentence pair in Pharaoh format, such as 0-0 1-2, which link word 0 of the
+    source to word 0 of the target, and word 1 to word 2. Words are separated by whitespace. Blank lines have no links.
+    """
     import sys
 
     from dragoman.base.files import check_new_files

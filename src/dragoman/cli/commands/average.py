@@ -5,9 +5,11 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli.command import command
 from dragoman.cli.options import Quiet
 
 
+@command("dragoman average runs/en-de/checkpoints/step-* --out runs/averaged")
 def average(
     checkpoints: Annotated[
         list[Path], typer.Argument(help="Model folders with the same architecture, such as runs/x/checkpoints/step-*.")
@@ -15,7 +17,7 @@ def average(
     out: Annotated[Path, typer.Option("--out", "-o", help="Model folder to write.")],
     quiet: Quiet = False,
 ) -> None:
-    """Average the parameters of several models, and write the result as a model folder."""
+    """Average the parameters of several models. The result is a model folder."""
     from dragoman.base.log import info
     from dragoman.checkpoint.average import average
 

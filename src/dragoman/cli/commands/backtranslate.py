@@ -6,20 +6,9 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli.groups import grouped
-from dragoman.cli.options import (
-    BatchSize,
-    Beam,
-    Device,
-    Divide,
-    LengthPenalty,
-    Quiet,
-    SamplingOptions,
-    Tags,
-    Threads,
-    To,
-    split_tags,
-)
+from dragoman.cli.command import command
+from dragoman.cli.option_groups import SamplingOptions, split_tags
+from dragoman.cli.options import BatchSize, Beam, Device, Divide, LengthPenalty, Quiet, Tags, Threads, To
 
 
 class Method(StrEnum):
@@ -29,7 +18,14 @@ class Method(StrEnum):
     sample = "sample"
 
 
-@grouped
+@command(
+    "dragoman backtranslate runs/de-en --input news.de --output pairs.tsv",
+    "dragoman backtranslate runs/de-en --input news.de --output pairs.tsv.gz \\\n  --method sample --top-k 10",
+    usual="--input --output --to --method --beam --temperature --top-k --seed --max-ratio --min-score "
+    "--batch-size --device --threads --quiet",
+    files="--input",
+    interrupted="interrupted: completed work is kept. Repeat the same command to resume",
+)
 def backtranslate(
     model: Annotated[
         Path, typer.Argument(help="Folder of a reverse-direction model, which translates the language of --input.")
@@ -116,10 +112,11 @@ def backtranslate(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Generate training pairs from target-language text with a reverse-direction model.
+    """Generate training pairs from target-language text.
 
-    Repeat an interrupted command to resume it. The command reports the number of lines that each rule drops, and prints
-    the YAML that adds the pairs to a recipe with the tag bt.
+    A model of the reverse direction translates the text. Repeat an interrupted command to resume it. The command
+    reports the number of lines that each rule drops, and prints the YAML that adds the pairs to a recipe with the tag
+    bt.
     """
     from dragoman.base.errors import reject_options
     from dragoman.base.log import info

@@ -6,9 +6,15 @@ from typing import Annotated
 import typer
 
 from dragoman.cli.arguments import check_settings
+from dragoman.cli.command import command
 from dragoman.cli.setting_names import check_setting_names
 
 
+@command(
+    "dragoman describe runs/en-de",
+    "dragoman describe model.preset=base --vocabulary 37000",
+    takes_run_settings=True,
+)
 def describe(
     model: Annotated[
         list[str] | None,
@@ -51,7 +57,11 @@ def describe(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object instead of text.")] = False,
 ) -> None:
-    """Show the parts of a model with shapes and parameters, FLOPs per token, memory, and the maximum input length."""
+    """Show the parts, size and cost of a model.
+
+    The parts are shown with their shapes and numbers of parameters, followed by FLOPs per token, memory, and the
+    maximum input length.
+    """
     import json
     import shutil
 

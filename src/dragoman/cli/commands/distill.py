@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from dragoman.cli.arguments import check_settings
-from dragoman.cli.groups import grouped
-from dragoman.cli.options import Divide, EngineOptions, Quiet
+from dragoman.cli.command import command
+from dragoman.cli.option_groups import EngineOptions
+from dragoman.cli.options import Divide, Quiet
 from dragoman.cli.setting_names import check_setting_names
 
 
@@ -20,7 +21,12 @@ class Choice(StrEnum):
     closest = "closest"
 
 
-@grouped
+@command(
+    "dragoman distill runs/large --student tiny-fast --out runs/small",
+    takes_run_settings=True,
+    interrupted="interrupted: completed work is kept. Repeat the same command to resume, with --resume if the "
+    "student's training has begun",
+)
 def distill(
     teacher: Annotated[Path, typer.Argument(help="Folder of a translation model, the teacher.")],
     settings: Annotated[
@@ -58,10 +64,11 @@ def distill(
     engine_options: EngineOptions,
     quiet: Quiet = False,
 ) -> None:
-    """Train a small model on the translations of a larger model (sequence-level distillation).
+    """Train a small model on the translations of a larger one.
 
-    The teacher translates the source side of its training corpora. The student is then trained with the teacher's
-    vocabulary and validation set. --resume resumes an interrupted command in either phase.
+    This is sequence-level distillation: the teacher translates the source side of its training corpora. The student is
+    then trained with the teacher's vocabulary and validation set. --resume resumes an interrupted command in either
+    phase.
     """
     from dragoman.cli.commands.train import print_result
     from dragoman.tasks.augmentation.distill import distill

@@ -19,6 +19,7 @@ from dragoman.cli.commands.evaluation_output import (
     restores_text,
     writes_outputs,
 )
+from dragoman.cli.option_groups import split_tags, with_fusion
 from dragoman.cli.options import (
     BatchSize,
     Beam,
@@ -41,8 +42,6 @@ from dragoman.cli.options import (
     Threads,
     To,
     Unknown,
-    split_tags,
-    with_fusion,
 )
 
 _TAGS = ("to", "tags")

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli.command import command
 from dragoman.cli.options import Model, Quiet
 
 
@@ -44,6 +45,10 @@ class Quantization(StrEnum):
     bfloat16 = "bfloat16"
 
 
+@command(
+    "dragoman export runs/en-de --to ctranslate2 --out exported --quantization int8",
+    "dragoman export runs/en-de --to huggingface --out exported",
+)
 def export(
     model: Model,
     to: Annotated[

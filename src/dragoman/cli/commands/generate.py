@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dragoman.cli.command import command
 from dragoman.cli.options import Device, Model, Quiet, Seed, Temperature, Threads, TopK, TopP
 
 if TYPE_CHECKING:
@@ -18,6 +19,12 @@ SEPARATOR = "---\n"
 """Line between two texts, which may have several lines each."""
 
 
+@command(
+    "dragoman generate runs/lm --prompt 'Once upon a time'",
+    "dragoman generate runs/lm --input prompts.txt --samples 3 --temperature 0.8",
+    files="--input",
+    interrupted="interrupted",
+)
 def generate(
     model: Model,
     prompt: Annotated[
@@ -45,7 +52,7 @@ def generate(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Continue each prompt with generated text, which may be longer than the model's window.
+    """Continue texts with a language model. They may become longer than the model's window.
 
     Each text starts with its prompt and ends with a line feed. A line with --- separates two texts. If there is only
     one text, it is printed token by token.

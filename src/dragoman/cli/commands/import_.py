@@ -5,9 +5,14 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli.command import command
 from dragoman.cli.options import Quiet
 
 
+@command(
+    "dragoman import opus-mt-en-de --out models/en-de",
+    "dragoman import news.arpa --out models/news --vocabulary-of runs/en-de",
+)
 def import_model(
     folder: Annotated[
         Path,
@@ -42,7 +47,10 @@ def import_model(
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Convert a model from another program, with its parameters and vocabularies, to a model folder."""
+    """Convert a model of another program to a model folder.
+
+    The model folder contains its parameters and vocabularies.
+    """
     from dragoman.base.log import info
     from dragoman.checkpoint.folder import folder_kind
     from dragoman.exchange.formats import import_model

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.options import Device, Quiet, Tags, TaskName, Threads, To, split_tags
+from dragoman.cli.command import command
+from dragoman.cli.option_groups import split_tags
+from dragoman.cli.options import Device, Model, Quiet, Tags, TaskName, Threads, To
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,21 +17,19 @@ if TYPE_CHECKING:
     from dragoman.inference.prediction.predictor import Predictor, Text
 
 
+@command(
+    "dragoman inspect runs/en-de 'A dog runs.' --out attention",
+    "dragoman inspect runs/sentiment 'A great film.' --out relevance",
+)
 def inspect(
-    model: Annotated[
-        Path | None,
-        typer.Argument(
-            help="Model folder, such as one written by `dragoman train --out`. Left out with --from, for a view that "
-            "needs no model."
-        ),
-    ] = None,
+    model: Model,
     text: Annotated[
-        str | None,
+        str,
         typer.Argument(
             help="Source sentence; the text to inspect, for a language model or a model that predicts labels; the "
-            "question; or the id of a node of a graph. Left out with --from."
+            "question; or the id of a node of a graph."
         ),
-    ] = None,
+    ],
     *,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write; it must not exist.")],
     target: Annotated[
@@ -62,18 +62,6 @@ def inspect(
     grid: Annotated[
         str | None, typer.Option("--grid", metavar="ROWSxCOLUMNS", help="Regions of --picture, such as 3x3.")
     ] = None,
-    address: Annotated[
-        str | None,
-        typer.Option(
-            "--from", metavar="URL", help="Address of a view of `dragoman workbench`, whose figures are written."
-        ),
-    ] = None,
-    others: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--with", metavar="FOLDER", help="Further model, run or word aligner that the address names; repeatable."
-        ),
-    ] = None,
     task: TaskName = None,
     to: To = None,
     tags: Tags = None,
@@ -81,13 +69,13 @@ def inspect(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Save the attention weights of all layers and heads as heat maps (PNG, SVG), arrays (.npz) and an HTML page.
+    """Save the attention weights of all layers and heads.
 
-    For a model that predicts labels or fills masks, also save the relevance of each word for the prediction. For a
-    parser, also draw the tree. For a model that classifies the nodes of a graph, draw the neighbours of a node with
-    their weights.
+    They are saved as heat maps (PNG, SVG), arrays (.npz) and an HTML page. For a model that predicts labels or fills
+    masks, also save the relevance of each word for the prediction. For a parser, also draw the tree. For a model that
+    classifies the nodes of a graph, draw the neighbours of a node with their weights.
     """
-    from dragoman.base.errors import ConfigError, reject_options
+    from dragoman.base.errors import reject_options
     from dragoman.base.files import check_new_folder
     from dragoman.base.log import info, warn
     from dragoman.base.machine.device import use_threads
@@ -98,15 +86,6 @@ def inspect(
 
     use_threads(threads)
     check_new_folder(out)
-    if address is not None:
-        given = {"TEXT": text, "--target": target, "--pair": pair, "--word": word, "--mask": mask, "--nodes": nodes}
-        more = {"--edges": edges, "--picture": picture, "--grid": grid, "--task": task, "--to": to, "--tags": tags}
-        reject_options({**given, **more}, "without --from")
-        _write_view([*([] if model is None else [model]), *(others or ())], address, out, device)
-        return
-    reject_options({"--with": others}, "with --from")
-    if model is None or text is None:
-        raise ConfigError("there is nothing to inspect: pass a MODEL and a TEXT, or --from with the address of a view")
     kind = check_model_kind(model, "inspect")
     regions = _parse_grid(picture, grid)
     if "translate" not in kind.verbs:
@@ -133,17 +112,6 @@ def inspect(
             "characters: install a font, such as Noto Sans CJK, or use the SVG files, which browsers display correctly"
         )
     info(f"wrote {len(files)} files to {out}. Open {out / PAGE} in a browser")
-
-
-def _write_view(folders: list[Path], address: str, out: Path, device: str | None) -> None:
-    """Write the figures of a view of the workbench. folders: those that the address names."""
-    from dragoman.addons.workbench.view_state import parse_view_state
-    from dragoman.addons.workbench.workspace import Workspace
-    from dragoman.base.log import info
-
-    state = parse_view_state(address)
-    files = state.content(Workspace(folders, device)).save(out)
-    info(f"wrote {len(files)} files to {out}")
 
 
 def _input(predictor: "Predictor", text: str, pair: str | None, tags: list[str]) -> "Text":

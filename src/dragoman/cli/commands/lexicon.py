@@ -5,9 +5,11 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli.command import command
 from dragoman.cli.options import Quiet, Threads
 
 
+@command("dragoman lexicon --source train.en --target train.de --output lexicon.tsv")
 def lexicon(
     source: Annotated[
         Path,
@@ -51,8 +53,11 @@ def lexicon(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Extract a dictionary from a parallel text: the words of the source, their translations of one to three words, and
-    how often and how probably they translate each other. Words are separated by whitespace."""
+    """Extract a bilingual dictionary from a parallel text.
+
+    It contains the words of the source, their translations of one to three words, and how often and how probably they
+    translate each other. Words are separated by whitespace.
+    """
     import sys
 
     from dragoman.base.files import check_new_files

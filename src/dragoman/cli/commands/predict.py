@@ -7,9 +7,16 @@ from typing import Annotated
 import typer
 
 from dragoman.cli.arguments import check_settings
+from dragoman.cli.command import command
 from dragoman.cli.options import Device, Model, PredictionEngine, PredictionPrecision, Quiet, TaskName, Threads
 
 
+@command(
+    "dragoman predict runs/sentiment --input reviews.txt",
+    "dragoman predict runs/sentiment -i reviews.csv format=csv columns.text=review",
+    usual="--input --output --format --draw --vectors --fills --task --engine --precision --device --threads --quiet",
+    files="--input",
+)
 def predict(
     model: Model,
     settings: Annotated[
@@ -66,10 +73,10 @@ def predict(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Predict the class of each text, a number, the tags of its words, its tree, the answer to a question, or the
-    tokens at each <mask>.
+    """Predict labels, tags, trees, answers or masked tokens.
 
-    There is one prediction for each example, in the same order.
+    The model determines what is predicted: the class of each text, a number, the tags of its words, its tree, the
+    answer to a question, or the tokens at each <mask>. There is one prediction for each example, in the same order.
     """
     from typing import cast
 

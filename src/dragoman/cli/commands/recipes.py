@@ -5,7 +5,13 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli.command import command
 
+
+@command(
+    "dragoman recipes",
+    "dragoman recipes multi30k --to recipes",
+)
 def recipes(
     name: Annotated[
         str | None,
@@ -20,7 +26,7 @@ def recipes(
         typer.Option("--to", metavar="FOLDER", help="Copy the recipes to this folder and print their paths."),
     ] = None,
 ) -> None:
-    """List the recipes of published experiments, print one, or copy them."""
+    """List, print or copy the recipes of published experiments."""
     from dragoman.tasks.recipes import recipes
 
     found = recipes(name)

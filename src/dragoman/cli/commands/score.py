@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli.command import command
+from dragoman.cli.option_groups import split_tags
 from dragoman.cli.options import (
     BatchSize,
     Device,
@@ -17,10 +19,14 @@ from dragoman.cli.options import (
     Tags,
     Threads,
     To,
-    split_tags,
 )
 
 
+@command(
+    "dragoman score runs/en-de --source test.en --target test.de",
+    "dragoman score runs/lm --target text.txt",
+    files="--source and --target",
+)
 def score(
     model: Model,
     target: Annotated[
@@ -38,8 +44,11 @@ def score(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Print one log-probability (nats) per pair or document to stdout, and the total perplexity to stderr. A masked
-    language model gives pseudo-log-likelihoods."""
+    """Compute the log-probability of given translations or texts.
+
+    Prints one log-probability (nats) per pair or document to stdout, and the total perplexity to stderr. A masked
+    language model gives pseudo-log-likelihoods.
+    """
     from dragoman.base.log import info
     from dragoman.evaluation.score import score
 

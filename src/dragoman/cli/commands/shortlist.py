@@ -5,9 +5,11 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli.command import command
 from dragoman.cli.options import Quiet, Threads
 
 
+@command("dragoman shortlist runs/en-de --source train.en --target train.de")
 def shortlist(
     model: Annotated[Path, typer.Argument(help="Folder of a translation model.", show_default=False)],
     source: Annotated[
@@ -26,9 +28,11 @@ def shortlist(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Train a shortlist, the probable translations of every source token, on a parallel text, and store it in the model
-    folder. With the setting search.shortlist=true, `dragoman translate` then considers only the tokens in the shortlist
-    of each source, which is faster on a CPU."""
+    """Train a shortlist of probable translations per token.
+
+    The shortlist is trained on a parallel text and stored in the model folder. With the setting search.shortlist=true,
+    `dragoman translate` then considers only the tokens in the shortlist of each source, which is faster on a CPU.
+    """
     from dragoman.statistical.alignment.shortlists.add_shortlist import shortlist
 
     shortlist(model, source, target, overrides=settings or (), threads=threads, quiet=quiet)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dragoman.cli.arguments import check_options, split_recipe
+from dragoman.cli.command import command
 from dragoman.cli.options import Quiet
 from dragoman.cli.setting_names import check_setting_names
 
@@ -16,6 +17,13 @@ if TYPE_CHECKING:
 Text = Path | None
 
 
+@command(
+    "dragoman train --source train.en --target train.de \\\n"
+    "  --valid-source valid.en --valid-target valid.de --out runs/en-de",
+    "dragoman train recipe.yaml train.max_minutes=30",
+    takes_run_settings=True,
+    interrupted="interrupted before the first update: repeat the same command",
+)
 def train(
     recipe: Annotated[
         list[str] | None,
@@ -51,7 +59,10 @@ def train(
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train a model. `dragoman settings` lists all settings; the config.yaml of a run contains the values used."""
+    """Train a model.
+
+    `dragoman settings` lists all settings; the config.yaml of a run contains the values used.
+    """
     from dragoman.base.errors import ConfigError
 
     path, arguments = split_recipe(recipe or [])

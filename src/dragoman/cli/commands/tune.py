@@ -6,6 +6,8 @@ from typing import Annotated
 import typer
 
 from dragoman.cli.arguments import check_settings
+from dragoman.cli.command import command
+from dragoman.cli.option_groups import split_tags
 from dragoman.cli.options import (
     BatchSize,
     Beam,
@@ -19,10 +21,15 @@ from dragoman.cli.options import (
     Tags,
     Threads,
     To,
-    split_tags,
 )
 
 
+@command(
+    "dragoman tune runs/en-de --source dev.en --reference dev.de \\\n  --reverse runs/de-en --out weights.yaml",
+    usual="--source --reference --out --reverse --language-model --ensemble --nbest --metric --to --beam "
+    "--device --threads --quiet",
+    files="--source and --reference",
+)
 def tune(
     model: Model,
     search: SearchSettings = None,
@@ -66,7 +73,10 @@ def tune(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Find the best weights for reranking n-best lists by exact line search on corpus BLEU or chrF."""
+    """Find weights for reranking on a development set.
+
+    Exact line search finds the weights for n-best lists that maximise corpus BLEU or chrF.
+    """
     from dragoman.base.files import check_new_files
     from dragoman.evaluation.tune import tune
 

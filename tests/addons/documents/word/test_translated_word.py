@@ -191,7 +191,7 @@ def test_a_word_document_is_bytes_and_comes_from_files(tmp_path: Path, capsys: p
         translate_document(StandIn(upper), "A dog", format="docx")  # type: ignore[arg-type]
     write_tiny_model(tmp_path / "model")
     (tmp_path / "in.docx").write_bytes(report())
-    command = ["translate", str(tmp_path / "model"), "--document", "--beam", "1", "search.maximum_length=5"]
+    command = ["translate-document", str(tmp_path / "model"), "--beam", "1", "search.maximum_length=5"]
     assert main([*command, "-i", str(tmp_path / "in.docx"), "-o", str(tmp_path / "out.docx")]) == 0
     assert "8 sentence(s) translated" in capsys.readouterr().err
     assert len(opened((tmp_path / "out.docx").read_bytes()).paragraphs) == 3

@@ -217,18 +217,7 @@ def test_a_saved_figure_is_that_of_the_command(tabs: WorkbenchTabs, server: Work
     wait_until_drawn(tab)
     folders = [str(model.folder) for model in server.workspace.models.values()]
     aligner = str(Path(folders[0]).parent / "hmm")
-    command = [
-        "inspect",
-        folders[0],
-        "--from",
-        tab.url,
-        "--with",
-        aligner,
-        "-o",
-        str(tmp_path / "out"),
-        "--device",
-        "cpu",
-    ]
+    command = ["workbench", "figures", tab.url, folders[0], aligner, "-o", str(tmp_path / "out"), "--device", "cpu"]
     assert main(command) == 0
     for figure, suffix in (("links", "svg"), ("links", "csv"), ("confusion", "json")):
         tab.get_by_label("Figure to save").select_option(figure)

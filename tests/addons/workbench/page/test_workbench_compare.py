@@ -286,7 +286,7 @@ def test_saved_figures_are_those_of_the_command(
     fragment = f"view=compare&{SENTENCE}&{query}"
     tab = tabs.open(fragment)
     wait_until_drawn(tab)
-    command = ["inspect", str(folders[1]), "--with", str(folders[2]), "--from", tab.evaluate("location.href")]
+    command = ["workbench", "figures", tab.evaluate("location.href"), str(folders[1]), str(folders[2])]
     assert main([*command, "-o", str(tmp_path / "out")]) == 0
     for name in ("comparison", "differences"):
         tab.get_by_label("Figure to save").select_option(name)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dragoman.cli.arguments import check_settings
+from dragoman.cli.command import command
 from dragoman.cli.options import Quiet
 from dragoman.cli.setting_names import check_setting_names
 
@@ -18,6 +19,12 @@ LANGUAGES = {"en": "English", "de": "German", "fr": "French"}
 TRAIN, VALID, TEST = 12000, 300, 500
 
 
+@command(
+    "dragoman demo",
+    "dragoman demo --languages en-fr --out runs/demo-fr",
+    takes_run_settings=True,
+    interrupted="interrupted: completed work is kept. Repeat the same command to resume",
+)
 def demo(
     out: Annotated[
         Path, typer.Option("--out", help="Run folder; an unfinished demo in this folder is resumed.")
@@ -29,9 +36,9 @@ def demo(
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Train a tiny translation model on the built-in corpus, score it, and plot its attention.
+    """Train a tiny translation model on the built-in corpus.
 
-    The demo takes a few minutes on two cores.
+    The demo also scores the model and plots its attention. It takes a few minutes on two cores.
     """
     import time
     from shlex import quote

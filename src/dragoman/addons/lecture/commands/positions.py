@@ -5,9 +5,14 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli.command import command
 from dragoman.cli.options import Quiet, Threads
 
 
+@command(
+    "dragoman positions",
+    "dragoman positions kind=alibi --heads 4",
+)
 def positions(
     overrides: Annotated[
         list[str] | None,
@@ -25,12 +30,12 @@ def positions(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Draw a position scheme, compare all schemes by the criteria of deck 001, and print the receptive fields of
-    layers.
+    """Draw a position scheme, and compare all schemes.
 
-    A scheme with one vector per position has two pictures: encoding.png shows the matrix of all vectors, and
-    dot-products.png shows PE(i)·PE(j) for all pairs of positions. A scheme inside attention has one picture:
-    weights.png shows the attention weights of each head among equal tokens.
+    The schemes are compared by the criteria of deck 001. The receptive fields of layers are printed. A scheme with one
+    vector per position has two pictures: encoding.png shows the matrix of all vectors, and dot-products.png shows
+    PE(i)·PE(j) for all pairs of positions. A scheme inside attention has one picture: weights.png shows the attention
+    weights of each head among equal tokens.
 
     According to the lectures, the dot products of sinusoids "decay nicely", and distances between vectors grow with
     |i − j|. This is true only of small distances. The command prints the distance at which the products rise again,

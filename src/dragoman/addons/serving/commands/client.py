@@ -8,11 +8,17 @@ from typing import Annotated, Any
 
 import typer
 
-from dragoman.cli.options import Beam, Quiet, split_tags
+from dragoman.cli.command import command
+from dragoman.cli.option_groups import split_tags
+from dragoman.cli.options import Beam, Quiet
 
 KEY = "DRAGOMAN_KEY"
 
 
+@command(
+    "dragoman client http://127.0.0.1:5000 --target de --input test.en",
+    files="--input",
+)
 def client(
     url: Annotated[str, typer.Argument(help="The server's address, such as http://127.0.0.1:5000.")],
     target: Annotated[str | None, typer.Option("--target", "-t", help="Code of the target language.")] = None,

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dragoman.cli.command import command
+from dragoman.cli.command_group import CommandGroup, Reference
 from dragoman.cli.options import Quiet
 
 if TYPE_CHECKING:
@@ -12,13 +14,21 @@ if TYPE_CHECKING:
 
     from dragoman.addons.serving.access.keys import Key
 
-app = typer.Typer(no_args_is_help=True, help="Create, list and revoke the API keys of a server.")
+_MODULE = "dragoman.addons.serving.commands.keys"
+
+app = CommandGroup(
+    "keys",
+    {name: Reference(f"{_MODULE}:{name}_key") for name in ("add", "revoke")}
+    | {"list": Reference(f"{_MODULE}:list_keys")},
+    help="Create, list and revoke the API keys of a server.",
+    examples=("dragoman keys add alice",),
+)
 
 Database = Annotated[Path, typer.Option("--database", help="SQLite file of the keys.")]
 
 
-@app.command("add")
-def add(
+@command("dragoman keys add alice --requests-per-minute 60")
+def add_key(
     name: Annotated[str, typer.Argument(help="Name of the key's owner, unique among keys that are not revoked.")],
     database: Database = Path("keys.db"),
     requests_per_minute: Annotated[
@@ -55,7 +65,7 @@ def add(
     info(f"created key {new_key.key.id} for {new_key.key.name}. It cannot be shown again")
 
 
-@app.command("list")
+@command("dragoman keys list")
 def list_keys(database: Database = Path("keys.db")) -> None:
     """List the ids, names, dates and quotas of all keys. The keys themselves are never shown."""
     from datetime import UTC, datetime
@@ -68,8 +78,8 @@ def list_keys(database: Database = Path("keys.db")) -> None:
     print("\n".join("\t".join(row) for row in [header, *rows]))
 
 
-@app.command("revoke")
-def revoke(
+@command("dragoman keys revoke alice")
+def revoke_key(
     name: Annotated[
         str, typer.Argument(metavar="NAME-OR-ID", help="Name or id of a key, as listed by `dragoman keys list`.")
     ],

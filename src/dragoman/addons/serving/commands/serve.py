@@ -5,9 +5,16 @@ from typing import Annotated, Any
 
 import typer
 
+from dragoman.cli.command import command
 from dragoman.cli.options import Device, Engine, Precision, Threads
 
 
+@command(
+    "dragoman serve runs/en-de",
+    "dragoman serve --config serve.yaml",
+    interrupted="interrupted",
+    handles_signals=True,
+)
 def serve(
     models: Annotated[
         list[Path] | None, typer.Argument(metavar="[MODEL]...", help="Folders of translation and prediction models.")
@@ -41,8 +48,9 @@ def serve(
         ),
     ] = None,
 ) -> None:
-    """Serve translations with a web page and an HTTP API that is compatible with LibreTranslate, and predicted labels
-    at /v1/predict.
+    """Serve translations with a web page and an HTTP API.
+
+    The API is compatible with LibreTranslate, and has predicted labels at /v1/predict.
     """
     from dragoman.addons.serving.served_predictors import is_prediction_model
     from dragoman.addons.serving.server import serve

@@ -22,7 +22,7 @@ export async function fetchContent(fragment, names, signal) {
   return unpack(await requestBytes(`content?${query}`, fragment, signal));
 }
 
-/** Request a figure as a file, which is the same that `dragoman inspect --from` writes. */
+/** Request a figure as a file, which is the same that `dragoman workbench figures` writes. */
 export function fetchFile(fragment, figure, format, signal) {
   return requestBytes(`file?${new URLSearchParams({ figure, format })}`, fragment, signal);
 }

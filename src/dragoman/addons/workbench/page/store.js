@@ -3,7 +3,7 @@
 // How a view is added:
 // 1. In Python, a file in `addons/workbench/views/` has a subclass of `ViewState`: the described settings of the view, and the
 //    method `content`, which returns its figures and facts. `VIEWS` in `addons/workbench/view_state.py` gets a line.
-//    `dragoman inspect --from` then draws the view's figures, and the property tests cover its state.
+//    `dragoman workbench figures` then draws the view's figures, and the property tests cover its state.
 // 2. In this folder, `views/NAME.js` exports a class with the interface below, and `views.js` gets a line, and a
 //    second one if the view has no sentence. A view that is
 //    not in both lists is not in the navigation.

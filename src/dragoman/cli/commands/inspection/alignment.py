@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dragoman.cli.command import command
 from dragoman.cli.commands.inspection.options import AnalysedText, Json, ModelOptions, Out, Target, write_figures
-from dragoman.cli.groups import grouped
 from dragoman.cli.options import Model
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 DEMO = "demo"
 
 
-@grouped
+@command("dragoman inspect alignment runs/en-de 'A dog runs.' --aligner aligner")
 def alignment(
     model: Model,
     text: AnalysedText,
@@ -39,7 +39,7 @@ def alignment(
     out: Out = None,
     as_json: Json = False,
 ) -> None:
-    """Show the words that a translation model links by attention and by gradients, beside word aligners."""
+    """Show word alignments by attention, by gradients and by word aligners."""
     import json
 
     from dragoman.base.errors import ConfigError

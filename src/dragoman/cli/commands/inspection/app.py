@@ -1,35 +1,21 @@
 """`dragoman inspect`: the commands that show how a model computes its output."""
 
-import typer
+from dragoman.cli.command_group import CommandGroup, Reference
 
-from dragoman.cli.commands import inspect
-from dragoman.cli.commands.inspection import (
-    alignment,
-    checkpoints,
-    curves,
-    heads,
-    lens,
-    lines,
-    next_tokens,
-    relevance,
-    rollout,
-    tree,
-)
-from dragoman.cli.commands.inspection.default_command import DefaultCommandGroup
+_FOLDER = "dragoman.cli.commands.inspection"
+_FUNCTIONS = {
+    "attention": "dragoman.cli.commands.inspect:inspect",
+    **{
+        name: f"{_FOLDER}.{name}:{name}"
+        for name in ("heads", "lens", "relevance", "rollout", "alignment", "checkpoints", "lines", "tree", "curves")
+    },
+    "next": f"{_FOLDER}.next_tokens:next_tokens",
+}
 
-app = typer.Typer(
-    cls=DefaultCommandGroup,
-    no_args_is_help=True,
+app = CommandGroup(
+    "inspect",
+    {name: Reference(function) for name, function in _FUNCTIONS.items()},
     help="Show how a model computes its output. `dragoman inspect MODEL TEXT` saves the attention weights.",
+    examples=("dragoman inspect runs/en-de 'A dog runs.' --out attention",),
+    default="attention",
 )
-app.command("attention")(inspect.inspect)
-app.command("heads")(heads.heads)
-app.command("next")(next_tokens.next_tokens)
-app.command("lens")(lens.lens)
-app.command("relevance")(relevance.relevance)
-app.command("rollout")(rollout.rollout)
-app.command("alignment")(alignment.alignment)
-app.command("checkpoints")(checkpoints.checkpoints)
-app.command("lines")(lines.lines)
-app.command("tree")(tree.tree)
-app.command("curves")(curves.curves)

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli.command import command
 from dragoman.cli.commands.inspection.options import (
     AnalysedText,
     Json,
@@ -14,10 +15,9 @@ from dragoman.cli.commands.inspection.options import (
     Target,
     write_figures,
 )
-from dragoman.cli.groups import grouped
 
 
-@grouped
+@command("dragoman inspect checkpoints runs/en-de 'A dog runs.'")
 def checkpoints(
     run: Annotated[Path, typer.Argument(help="Run folder, also of a run in progress.")],
     text: AnalysedText,
@@ -31,7 +31,10 @@ def checkpoints(
     out: Out = None,
     as_json: Json = False,
 ) -> None:
-    """Show the output of each checkpoint of a run for one text, and the log-probability of a reference (--target)."""
+    """Show the output of each checkpoint of a run for one text.
+
+    With --target, also show the log-probability of this reference.
+    """
     import json
 
     from dragoman.base.files import check_new_folder

@@ -5,16 +5,21 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli.command import command
 from dragoman.cli.commands.inspection.options import FigureFile
 
 
+@command("dragoman inspect curves runs/small runs/large --out curves.svg")
 def curves(
     runs: Annotated[
         list[Path], typer.Argument(metavar="RUN...", help="Folders of training runs, also unfinished ones.")
     ],
     out: FigureFile,
 ) -> None:
-    """Draw the losses, the validation metrics, the learning rate and the speed of training runs over each other."""
+    """Draw the learning curves of training runs over each other.
+
+    They show the losses, the validation metrics, the learning rate and the speed.
+    """
     from dragoman.base.files import check_new_files
     from dragoman.training.progress.training_curves import run_curves
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dragoman.cli.command import command
 from dragoman.cli.commands.inspection.options import AnalysedText, Json, LabelOptions, ModelOptions, Off, Target
-from dragoman.cli.groups import grouped
 from dragoman.cli.options import Model
 
 if TYPE_CHECKING:
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from dragoman.inspection.importance import HeadImportance
 
 
-@grouped
+@command(
+    "dragoman inspect heads runs/en-de 'A dog runs.'",
+    "dragoman inspect heads runs/en-de 'A dog.' --off decoder.cross_attention:2:1",
+)
 def heads(
     model: Model,
     text: AnalysedText,
@@ -30,7 +33,7 @@ def heads(
     edges: Annotated[Path | None, typer.Option("--edges", help="Edges of the graph of --nodes.")] = None,
     as_json: Json = False,
 ) -> None:
-    """List the importance of each attention head, or switch heads off and show the effect.
+    """List the importance of attention heads, or the effect of switching heads off.
 
     TEXT is the id of a node for a model that classifies the nodes of a graph. The importance of a head is the gradient
     of the loss for its factor, and the drop of the log-probability of the output without the head.

@@ -4,15 +4,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dragoman.cli.command import command
 from dragoman.cli.commands.inspection.options import AnalysedText, Json, ModelOptions, Off, Out, Target, write_figures
-from dragoman.cli.groups import grouped
 from dragoman.cli.options import Model
 
 if TYPE_CHECKING:
     from dragoman.inspection.lens import DecoderLens
 
 
-@grouped
+@command("dragoman inspect lens runs/en-de 'A dog runs.'")
 def lens(
     model: Model,
     text: AnalysedText,
@@ -23,7 +23,7 @@ def lens(
     out: Out = None,
     as_json: Json = False,
 ) -> None:
-    """Show what the decoder would predict at each position if it ended after its first layers."""
+    """Show what the decoder would predict if it ended after its first layers."""
     import json
 
     from dragoman.inspection.heads import heads_off

@@ -4,12 +4,13 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli.command import command
 from dragoman.cli.commands.inspection.options import AnalysedText, FigureFile, ModelOptions, Target
-from dragoman.cli.groups import grouped
-from dragoman.cli.options import Model, split_tags
+from dragoman.cli.option_groups import split_tags
+from dragoman.cli.options import Model
 
 
-@grouped
+@command("dragoman inspect lines runs/en-de 'A dog runs.' --out lines.svg --layer 2")
 def lines(
     model: Model,
     text: AnalysedText,
@@ -35,7 +36,10 @@ def lines(
     ] = None,
     target: Target = None,
 ) -> None:
-    """Draw the attention weights of heads as lines, such as those from a verb to who acted, and on whom."""
+    """Draw the attention weights of heads as lines.
+
+    For example, draw the lines from a verb to who acted, and on whom.
+    """
     from dragoman.base.errors import reject_options
     from dragoman.base.files import check_new_files
     from dragoman.inference.translation.translator import Translator

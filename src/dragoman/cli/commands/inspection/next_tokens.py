@@ -4,15 +4,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dragoman.cli.command import command
 from dragoman.cli.commands.inspection.options import AnalysedText, Json, ModelOptions, Off, Out, write_figures
-from dragoman.cli.groups import grouped
 from dragoman.cli.options import Model
 
 if TYPE_CHECKING:
     from dragoman.inspection.next_tokens import NextTokens
 
 
-@grouped
+@command("dragoman inspect next runs/en-de 'A dog runs.' --prefix 'Ein Hund'")
 def next_tokens(
     model: Model,
     text: AnalysedText,
@@ -30,9 +30,10 @@ def next_tokens(
     out: Out = None,
     as_json: Json = False,
 ) -> None:
-    """List the most probable tokens after a prefix, and the best output that begins with it.
+    """List the most probable tokens after a prefix.
 
-    To force a word, append it to the prefix: the rest is searched again.
+    Also shows the best output that begins with the prefix. To force a word, append it to the prefix: the rest is
+    searched again.
     """
     import json
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.options import Device, Quiet, Tags, TaskName, Threads, To, split_tags
+from dragoman.cli.option_groups import split_tags
+from dragoman.cli.options import Device, Quiet, Tags, TaskName, Threads, To
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from dragoman.cli.command import command
 from dragoman.cli.commands.inspection.options import (
     AnalysedText,
     Json,
@@ -11,14 +12,13 @@ from dragoman.cli.commands.inspection.options import (
     largest,
     write_figures,
 )
-from dragoman.cli.groups import grouped
 from dragoman.cli.options import Model
 
 if TYPE_CHECKING:
     from dragoman.inspection.relevance import TokenRelevance
 
 
-@grouped
+@command("dragoman inspect relevance runs/en-de 'A dog runs.'")
 def relevance(
     model: Model,
     text: AnalysedText,
@@ -27,7 +27,7 @@ def relevance(
     out: Out = None,
     as_json: Json = False,
 ) -> None:
-    """Show how much each token that the model reads contributes to each predicted token, by gradient × input."""
+    """Show how much each input token contributes to each predicted token. The measure is gradient × input."""
     import json
 
     from dragoman.inspection.relevance import token_relevance

@@ -1,5 +1,6 @@
 """`dragoman inspect rollout`: the attention through all layers."""
 
+from dragoman.cli.command import command
 from dragoman.cli.commands.inspection.options import (
     AnalysedText,
     Json,
@@ -10,11 +11,10 @@ from dragoman.cli.commands.inspection.options import (
     largest,
     write_figures,
 )
-from dragoman.cli.groups import grouped
 from dragoman.cli.options import Model
 
 
-@grouped
+@command("dragoman inspect rollout runs/en-de 'A dog runs.' --out rollout")
 def rollout(
     model: Model,
     text: AnalysedText,
@@ -24,7 +24,7 @@ def rollout(
     out: Out = None,
     as_json: Json = False,
 ) -> None:
-    """Show the attention of each token to the inputs through all layers (attention rollout)."""
+    """Show the attention to the inputs through all layers (attention rollout)."""
     import json
 
     from dragoman.inspection.rollout import attention_rollout

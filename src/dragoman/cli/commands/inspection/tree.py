@@ -4,12 +4,13 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli.command import command
 from dragoman.cli.commands.inspection.options import AnalysedText, FigureFile, ModelOptions
-from dragoman.cli.groups import grouped
-from dragoman.cli.options import Beam, LengthPenalty, Model, split_tags
+from dragoman.cli.option_groups import split_tags
+from dragoman.cli.options import Beam, LengthPenalty, Model
 
 
-@grouped
+@command("dragoman inspect tree runs/en-de 'A dog runs.' --out tree.svg --beam 4")
 def tree(
     model: Model,
     text: AnalysedText,
@@ -28,9 +29,10 @@ def tree(
         ),
     ] = 0,
 ) -> None:
-    """Draw the hypotheses of a beam search by step and rank, with the best translation and the greedy path.
+    """Draw the hypotheses of a beam search as a tree.
 
-    With --exact, also draw the path of the best translation, and report whether the search or the model errs.
+    They are drawn by step and rank, with the best translation and the greedy path. With --exact, also draw the path of
+    the best translation, and report whether the search or the model errs.
     """
     from dragoman.base.errors import ConfigError
     from dragoman.base.files import check_new_files

@@ -14,7 +14,7 @@ from dragoman.data.corpora.files.signatures import Signature, binary_format
 Form = Literal["text", "json", "xml", "any"]
 """Expected contents of a file: lines of text, JSON, XML, or any of these."""
 
-DOCUMENTS = "Translate such a file with `dragoman translate --document`"
+DOCUMENTS = "Translate such a file with `dragoman translate-document`"
 
 _DOWNLOAD = "Download the file again"
 _REMEDIES = {

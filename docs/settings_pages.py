@@ -1,42 +1,18 @@
-"""The reference of settings as Markdown pages, each setting under a heading of its own, and the address of each."""
+"""The reference of settings as Markdown pages, each setting under a heading of its own."""
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 
+from dragoman.addons.serving.config import ServeConfig
 from dragoman.base.settings.reference import NAME, Section, sections
-from dragoman.base.settings.shared_groups import ListedPaths, Occurrence, SharedGroup, Variant, share
+from dragoman.base.settings.shared_groups import Occurrence, SharedGroup, Variant, share
+from dragoman.cli.settings_addresses import INDEX, PAGES, anchor_of, join_keys, page_of
 
-FOLDER = "docs/reference/settings"
-INDEX = "index"
-PAGES: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "train": ("Training: limits, checkpoints, learning rate, optimiser, GPU", ("train",)),
-    "objectives": ("Training objectives and teacher forcing", ("train.objective", "train.teacher_forcing")),
-    "data": ("Data: corpora, cleaning, batches", ("data",)),
-    "aligners": ("Word aligners and shortlists", ("train.objective.aligner", "data.shortlist", "alignment")),
-    "text": ("Text: subwords and vocabularies", ("text",)),
-    "model": ("Model: encoder, decoder, positions, normalisation, dropout", ("model",)),
-    "attention": (
-        "Attention and its scorers",
-        ("model.encoder.attention", "model.decoder.attention", "model.decoder.cross_attention"),
-    ),
-    "heads": ("Heads: classification, tagging, parsing, masked tokens", ("model.head", "model.generator")),
-    "estimation": (
-        "n-gram and statistical translation models",
-        ("smoothing", "model.method", "model.sizes", "tuning"),
-    ),
-    "search": ("Search: beam, length penalty, sampling", ("search",)),
-    "tasks": ("Several tasks in one run", ("auxiliary_tasks", "tasks", "mixing")),
-}
-"""Titles of the pages, and the paths of the groups on them, with all groups inside that no longer path has."""
-
-_SERVER_PAGE = "server"
 _INTRODUCTION = """# Settings: every key of a recipe
 
 Settings of `dragoman train`, `demo` and `distill`. Write them in a recipe (YAML), or on the command line as
 `key=value`. `dragoman settings KEY` prints the text of these pages, such as `dragoman settings train.schedule`.
-`dragoman settings --pages docs/reference/settings` writes them.
 
 Each setting is listed once. A group that several places share is listed at one of them with a list of the others:
 `model.decoder.attention.bias` is described at `model.encoder.attention.bias`. Without a remark on tasks, a setting is
@@ -61,19 +37,13 @@ class SettingsPages:
         self.groups = share(runs)
         self._by_path = {group.path: group for group in self.groups}
 
-    def write(self, folder: Path) -> None:
-        """Write all pages, and that of the server's settings, to a folder, which is created if necessary."""
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in (self.texts() | {_SERVER_PAGE: server_page()}).items():
-            (folder / f"{name}.md").write_text(text, encoding="utf-8")
-
     def texts(self) -> dict[str, str]:
         """Return the text of each page by its name."""
         listed = "\n".join(f"- [{title}]({name}.md)" for name, (title, _) in PAGES.items())
-        listed += f"\n- [Server: settings of `dragoman serve`]({_SERVER_PAGE}.md)"
+        listed += "\n- [Server: settings of `dragoman serve`](server.md)"
         heads = {INDEX: f"{_INTRODUCTION}\n{listed}"} | {name: f"# {PAGES[name][0]}" for name in PAGES}
         bodies = {
-            name: [self._section(group, name) for group in self.groups if _page(group.path) == name] for name in heads
+            name: [self._section(group, name) for group in self.groups if page_of(group.path) == name] for name in heads
         }
         return {name: "\n\n".join([head, *bodies[name]]) + "\n" for name, head in heads.items()}
 
@@ -91,7 +61,7 @@ class SettingsPages:
         if (runs := self._only_in(group)) is not None:
             parts.append(runs)
         parts += self._summaries(group, page)
-        keys = {name: _join(group.path, name) for name in group.names if name != "kind"}
+        keys = {name: join_keys(group.path, name) for name in group.names if name != "kind"}
         inner = {name: path for name, key in keys.items() if (path := self._group_at(key)) is not None}
         if inner:
             parts.append(f"Groups inside: {', '.join(self._link(path, page) for path in inner.values())}.")
@@ -210,7 +180,7 @@ class SettingsPages:
                 f"- {condition}: {head}. {text}" for (condition, head), text in zip(heads, descriptions, strict=True)
             ]
             parts = ["\n".join(lines)]
-        return parts + self._described_elsewhere(_join(group.path, name), page)
+        return parts + self._described_elsewhere(join_keys(group.path, name), page)
 
     def _used_in(self, group: SharedGroup, variants: Sequence[Variant], is_head: bool = False) -> str:
         """Return which of the variants of a group have a setting; empty if all have it.
@@ -256,34 +226,12 @@ class SettingsPages:
         return ["; ".join(texts) + "."] if texts else []
 
     def _link(self, path: str, page: str) -> str:
-        target = _page(path)
-        return f"[`{path}`]({'' if target == page else f'{target}.md'}#{_anchor(path)})"
-
-
-def addresses(path: str, listed: Sequence[Section], paths: ListedPaths) -> list[str]:
-    """Return the pages, with anchors, of a group or a setting of a kind of run. Empty path: the index.
-
-    There are several if the kinds of a group are listed at different paths. listed: the sections of the run.
-    """
-    if not path:
-        return [f"{FOLDER}/{INDEX}.md"]
-    parent, _, name = path.rpartition(".")
-    around = [each for each in listed if each.path == parent and any(row.key == path for row in each.settings)]
-    keys = [paths.path_of(each) if name == "kind" else _join(paths.path_of(each), name) for each in around]
-    keys += [paths.path_of(each) for each in listed if each.path == path]
-    return [f"{FOLDER}/{_page_with(key, paths)}.md#{_anchor(key)}" for key in dict.fromkeys(keys)]
-
-
-def _page_with(key: str, paths: ListedPaths) -> str:
-    """Return the name of the page of a setting: that of the group around it, unless its value is a listed group."""
-    own, around = _page(key), _page(key.rpartition(".")[0])
-    return own if own == around or key in paths else around
+        target = page_of(path)
+        return f"[`{path}`]({'' if target == page else f'{target}.md'}#{anchor_of(path)})"
 
 
 def server_page() -> str:
     """Return the page of the settings of `dragoman serve`."""
-    from dragoman.addons.serving.config import ServeConfig
-
     return f"{_SERVER}\n{SettingsPages({'serve': sections(ServeConfig)}).on_one_page()}"
 
 
@@ -305,29 +253,9 @@ def _named_by_forms(group: SharedGroup, name: str) -> set[str]:
     return {place.run for each in variants for place in each.at(group.path)}
 
 
-def _page(path: str) -> str:
-    """Return the name of the page of a group."""
-    fitting = [
-        (len(start), name)
-        for name, (_, starts) in PAGES.items()
-        for start in starts
-        if f"{path}.".startswith(f"{start}.")
-    ]
-    return max(fitting)[1] if fitting else INDEX
-
-
-def _anchor(path: str) -> str:
-    """Return the anchor that code hosts and the site give to the heading of a path."""
-    return re.sub(r"[^\w\- ]", "", path.lower()).replace(" ", "-") or "the-top-level"
-
-
 def _escape(text: str) -> str:
     """Escape signs that Markdown would treat as HTML or emphasis, except in code."""
     return re.sub(r"(`[^`]*`)|(<(?=[\w/])|\*)", lambda match: match[1] or f"\\{match[2]}", text)
-
-
-def _join(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else name
 
 
 def _runs(places: Iterable[Occurrence]) -> list[str]:
