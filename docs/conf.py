@@ -30,7 +30,7 @@ suppress_warnings = ["config.cache"]
 # Markdown. Heading anchors follow the rule of code hosts, which tests/architecture/test_links.py checks as well.
 source_suffix = {".md": "markdown"}
 myst_heading_anchors = 6
-smartquotes = False  # they turn options such as --document into a dash
+smartquotes = False  # they turn options such as --help into a dash
 myst_disable_syntax = ["footnote_ref", "footnote_def"]  # the pages have none, but regular expressions such as [^=]
 
 # The API reference, from docstrings, whose prose the extension prose_docstrings converts. Types have no links.

@@ -9,6 +9,7 @@ from dragoman.base.early_exit import exit_on_interrupt
 exit_on_interrupt()  # before the other imports
 
 from importlib import import_module  # noqa: E402
+from pathlib import Path  # noqa: E402
 from typing import TYPE_CHECKING, Any  # noqa: E402
 
 from dragoman.base.machine.startup import limit_thread_spinning, tolerate_missing_temporary_folder  # noqa: E402
@@ -174,6 +175,15 @@ _MODULES = {
     "tune": "evaluation.tune",
     "write_scenes": "addons.lecture.scene_corpus",
 }
+
+# The folders of the add-ons may be deleted. Without a folder, the names of its functions are missing.
+for _name, _module in tuple(_MODULES.items()):
+    if (
+        _module.startswith("addons.")
+        and not Path(__file__).with_name("addons").joinpath(_module.split(".")[1]).is_dir()
+    ):
+        del _MODULES[_name]
+        __all__.remove(_name)
 
 limit_thread_spinning()
 tolerate_missing_temporary_folder()

@@ -146,7 +146,7 @@ def test_masks_hide_the_future_and_padding(tabs: WorkbenchTabs) -> None:
 
 
 def test_the_shown_figure_is_saved(tabs: WorkbenchTabs, server: WorkbenchServer, tmp_path: Path) -> None:
-    """The same bytes as those of `dragoman inspect --from`."""
+    """The same bytes as those of `dragoman workbench figures`."""
     fragment = "view=positions&picture=products&width=16&length=6"
     tab = tabs.open(fragment)
     wait_until_drawn(tab)
