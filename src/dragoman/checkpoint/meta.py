@@ -72,7 +72,7 @@ class Meta(Config):
     )
     threshold: float | None = Field(
         None,
-        description="RecordedScore of having no answer above which a model gives none, chosen on the validation set.",
+        description="Score of having no answer above which a model gives none, chosen on the validation set.",
     )
     thresholds: dict[str, float] = Field(
         {}, description="The threshold of each task of a model with several tasks, by name."
