@@ -22,7 +22,7 @@ from sacrebleu import corpus_bleu
 
 from dragoman import Translator
 from dragoman.data.corpora.inputs import load_lines
-from dragoman.statistical.alignment.shortlists.shortlist import Shortlist
+from dragoman.statistical.alignment.shortlist import Shortlist
 from dragoman.text.tokenizer import Tokenizer
 
 CASES = (("greedy", 1, False), ("beam 5", 5, False), ("beam 5, one sentence at a time", 5, True))

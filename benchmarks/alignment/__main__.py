@@ -23,8 +23,8 @@ from pathlib import Path
 from corpora import CORPORA, Corpus, write_corpus
 
 from dragoman import evaluate_alignments
-from dragoman.statistical.alignment.links.links import format_pharaoh
-from dragoman.statistical.alignment.links.symmetrization import symmetrize
+from dragoman.statistical.alignment.links import format_pharaoh
+from dragoman.statistical.alignment.symmetrization import symmetrize
 
 OURS = ("ibm1", "ibm2", "diagonal", "hmm", "fertility")
 THOT = ("thot-ibm1", "thot-ibm2", "thot-ibm2-compact", "thot-fast_align", "thot-hmm", "thot-eflomal")

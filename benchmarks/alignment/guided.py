@@ -23,7 +23,7 @@ from corpora import CORPORA, write_corpus
 from dragoman import Translator, align, evaluate_alignments, train
 from dragoman.addons.lecture.grammar.alignments import align_english_german
 from dragoman.addons.lecture.grammar.corpus import generate
-from dragoman.statistical.alignment.links.links import format_pharaoh
+from dragoman.statistical.alignment.links import format_pharaoh
 
 
 def main() -> None:

@@ -51,9 +51,9 @@ if TYPE_CHECKING:
     from dragoman.inspection.relevance import token_relevance
     from dragoman.inspection.rollout import attention_rollout
     from dragoman.inspection.searches import compare_searches
+    from dragoman.statistical.alignment.add_shortlist import shortlist
     from dragoman.statistical.alignment.align import align
     from dragoman.statistical.alignment.dictionary import lexicon
-    from dragoman.statistical.alignment.shortlists.add_shortlist import shortlist
     from dragoman.statistical.alignment.word_aligner import WordAligner
     from dragoman.tasks.augmentation.backtranslate import backtranslate
     from dragoman.tasks.augmentation.distill import distill
@@ -166,7 +166,7 @@ _MODULES = {
     "score": "evaluation.score",
     "serve": "addons.serving.server",
     "settings": "tasks.train",
-    "shortlist": "statistical.alignment.shortlists.add_shortlist",
+    "shortlist": "statistical.alignment.add_shortlist",
     "token_relevance": "inspection.relevance",
     "train": "tasks.train",
     "translate_document": "addons.documents.document",

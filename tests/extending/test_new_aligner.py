@@ -12,7 +12,7 @@ from dragoman import Translator, translate_document, translate_file
 from dragoman.base.errors import ConfigError, DataError, TooLongError
 from dragoman.engines.engine import Row
 from dragoman.models.attention_weights import AttentionChoice
-from dragoman.statistical.alignment.links.links import Alignment, format_pharaoh
+from dragoman.statistical.alignment.links import Alignment, format_pharaoh
 
 WORDS = {"a": "EINEM", "dog": "HUND", "cat": "KATZE", "chases": "JAGT"}
 

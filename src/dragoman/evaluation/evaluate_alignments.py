@@ -21,7 +21,7 @@ from dragoman.metrics.alignment_error_rate import (
     score_alignments,
 )
 from dragoman.metrics.score import Score
-from dragoman.statistical.alignment.links.link_files import IndexBase, LinkFile
+from dragoman.statistical.alignment.links import IndexBase, LinkFile
 
 _Value = TypeVar("_Value")
 

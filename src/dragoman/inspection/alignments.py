@@ -19,8 +19,7 @@ from dragoman.inspection.subject import SubjectSettings, best_translation, visib
 from dragoman.metrics.alignment_error_rate import GoldLinks
 from dragoman.models.architectures.ensemble import Ensemble
 from dragoman.models.attention_weights import AttentionChoice, cross_attention_layers
-from dragoman.statistical.alignment.links.link_files import LinkFile
-from dragoman.statistical.alignment.links.links import Alignment, format_pharaoh, sorted_alignment
+from dragoman.statistical.alignment.links import Alignment, LinkFile, format_pharaoh, sorted_alignment
 
 ATTENTION, GRADIENT, STORED = "attention", "gradient", "word aligner"
 

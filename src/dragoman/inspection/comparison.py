@@ -12,7 +12,7 @@ from dragoman.inference.translation.translator import Translator
 from dragoman.inspection.alignments import NO_ATTENTION, attention_aligner
 from dragoman.metrics.bleu import BLEU
 from dragoman.metrics.chrf import ChrF
-from dragoman.statistical.alignment.links.links import Alignment
+from dragoman.statistical.alignment.links import Alignment
 from dragoman.text.words import Difference, word_differences
 
 METRICS = {metric.key: metric for metric in (ChrF(), BLEU())}

@@ -12,11 +12,11 @@ from dragoman.base.errors import ConfigError
 from dragoman.base.settings.load import parse_settings
 from dragoman.models.architectures.encoder_only import EncoderOnlyConfig
 from dragoman.models.architectures.language_model import LanguageModelConfig
+from dragoman.models.architectures.lexicon_tables import WordAlignerConfig
 from dragoman.models.architectures.ngram import NgramConfig
 from dragoman.models.architectures.node_classifier import NodeClassifierConfig
 from dragoman.models.architectures.seq2seq import ModelConfig
 from dragoman.models.architectures.statistical import StatisticalConfig
-from dragoman.models.architectures.word_aligner import WordAlignerConfig
 from dragoman.models.interface import Side
 from dragoman.models.settings import ModelSettings
 

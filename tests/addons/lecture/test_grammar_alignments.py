@@ -11,7 +11,7 @@ from dragoman.addons.lecture.grammar.corpus import EmbeddedCorpus, Sentence, gen
 from dragoman.addons.lecture.grammar.function_words import NAMES
 from dragoman.addons.lecture.grammar.origins import Word, origins_of, single_words, within
 from dragoman.addons.lecture.grammar.tree import Clause, Gap, Name, Phrase, Pronoun, Quality, Time, Utterance
-from dragoman.statistical.alignment.links.link_files import LinkFile
+from dragoman.statistical.alignment.links import LinkFile
 
 
 @pytest.fixture(scope="module")

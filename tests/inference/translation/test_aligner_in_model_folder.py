@@ -13,7 +13,7 @@ from dragoman.cli.main import main
 from dragoman.inference.translation.alignment import AttentionAligner, StoredAligner
 from dragoman.models.attention_weights import AttentionChoice
 from dragoman.statistical.alignment.word_aligner import WordAligner
-from dragoman.tasks.translation import word_aligner as training
+from dragoman.tasks.translation import aligner_training as training
 
 SOURCES = ["a man sees a dog", "two dogs", "a dog", "two men", "a man"] * 8
 TARGETS = ["ein Mann sieht einen Hund", "zwei Hunde", "ein Hund", "zwei Männer", "ein Mann"] * 8

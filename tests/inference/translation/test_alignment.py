@@ -21,7 +21,7 @@ from dragoman.inference.translation.alignment import AttentionAligner
 from dragoman.inference.translation.translator import Translator
 from dragoman.models.architectures.seq2seq import ModelConfig
 from dragoman.models.attention_weights import AttentionChoice, capture, cross_attention_layers, source_attention
-from dragoman.statistical.alignment.links.links import format_pharaoh
+from dragoman.statistical.alignment.links import format_pharaoh
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
 from dragoman.text.vocabularies.sentencepiece import SentencePieceTokenizer, pieces_of

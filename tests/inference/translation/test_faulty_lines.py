@@ -15,7 +15,7 @@ from dragoman import Translator, translate_file
 from dragoman.cli.main import main
 from dragoman.models.architectures.seq2seq import ModelConfig
 from dragoman.models.attention_weights import AttentionChoice
-from dragoman.statistical.alignment.links.links import format_pharaoh
+from dragoman.statistical.alignment.links import format_pharaoh
 from dragoman.text.sentences.division import divide
 
 LIMITED = {"preset": "tiny", "width": 16, "positions": {"kind": "learned", "limit": 24}}

@@ -10,7 +10,7 @@ import pytest
 import dragoman
 from dragoman.addons.lecture.grammar.corpus import generate
 from dragoman.cli.main import main
-from dragoman.statistical.alignment.score import score_pairs
+from dragoman.statistical.alignment.pair_scoring import score_pairs
 from dragoman.statistical.alignment.word_aligner import AlignedPairs
 
 

@@ -14,7 +14,7 @@ import dragoman
 from dragoman.base.errors import DataError, ModelError
 from dragoman.checkpoint.folder import SHORTLIST, fingerprint
 from dragoman.cli.main import main
-from dragoman.statistical.alignment.shortlists.shortlist import Shortlist, ShortlistConfig
+from dragoman.statistical.alignment.shortlist import Shortlist, ShortlistConfig
 from dragoman.tasks.translation import shortlist as training
 from dragoman.text.symbols import EOS, UNK
 from dragoman.text.tokenizers import VocabularySizes

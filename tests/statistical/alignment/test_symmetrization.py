@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.base.errors import ConfigError
-from dragoman.statistical.alignment.links.symmetrization import symmetrize
+from dragoman.statistical.alignment.symmetrization import symmetrize
 
 # Words:       0 1 2 3   A forward link per target word, a reverse link per source word.
 FORWARD = [(0, 0), (1, 1), (1, 2), (3, 4)]

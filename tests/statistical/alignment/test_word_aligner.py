@@ -13,7 +13,7 @@ import dragoman
 from dragoman.base.errors import ConfigError, DataError, ModelError
 from dragoman.cli.main import main
 from dragoman.statistical.alignment.estimation.words import WordsConfig, WordVocabulary, decode_words, encode_words
-from dragoman.statistical.alignment.links.symmetrization import symmetrize
+from dragoman.statistical.alignment.symmetrization import symmetrize
 from dragoman.statistical.alignment.word_aligner import AlignerConfig, WordAligner
 
 WORDS = {

@@ -16,9 +16,9 @@ from dragoman.base.errors import ConfigError
 from dragoman.data.batches.batch import collate
 from dragoman.models.attention_weights import AlignedStep, AttentionChoice
 from dragoman.statistical.alignment.word_aligner import AlignedPairs, AlignerConfig, WordAligner
+from dragoman.tasks.translation.aligner_training import token_links
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.objectives.guided_alignment import GuidedAlignment, GuidedAlignmentConfig, TokenLinks
-from dragoman.tasks.translation.word_aligner import token_links
 from dragoman.text.words import word_indices
 from dragoman.training.objectives.cross_entropy import CrossEntropy
 

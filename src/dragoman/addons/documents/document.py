@@ -27,7 +27,7 @@ from dragoman.inference.translation.request import Request, RequestSettings, Tex
 from dragoman.inference.translation.result import Translation
 from dragoman.inference.translation.translator import Translator
 from dragoman.models.attention_weights import AttentionChoice
-from dragoman.statistical.alignment.links.links import Alignment
+from dragoman.statistical.alignment.links import Alignment
 from dragoman.text.symbols import tag_languages
 
 _DEFAULT_LANGUAGE = "en"

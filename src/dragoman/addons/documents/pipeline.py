@@ -18,7 +18,7 @@ from dragoman.inference.translation.alignment import align_each
 from dragoman.inference.translation.request import Request, TextRequest
 from dragoman.inference.translation.translator import Translator
 from dragoman.models.attention_weights import AttentionChoice
-from dragoman.statistical.alignment.links.links import Alignment
+from dragoman.statistical.alignment.links import Alignment
 from dragoman.text.sentences.splitter import Splitter
 
 

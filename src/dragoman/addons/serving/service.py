@@ -29,7 +29,7 @@ from dragoman.base.cancellation import until_cancelled
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.inference.translation.request import Request
 from dragoman.inference.translation.translator import Translator
-from dragoman.statistical.alignment.links.links import Alignment
+from dragoman.statistical.alignment.links import Alignment
 from dragoman.text.languages.detector import Detector
 
 Result = TypeVar("Result")

@@ -6,7 +6,7 @@ from typing import Any
 
 from dragoman.addons.documents.formats.format import Format
 from dragoman.addons.serving.access.quota import Reservation
-from dragoman.statistical.alignment.links.links import Alignment
+from dragoman.statistical.alignment.links import Alignment
 
 OnSentence = Callable[[int, int, str], None]
 """Called in any thread with the index of a text, the index of a sentence in it, and the sentence's translation."""

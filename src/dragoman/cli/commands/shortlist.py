@@ -33,6 +33,6 @@ def shortlist(
     The shortlist is trained on a parallel text and stored in the model folder. With the setting search.shortlist=true,
     `dragoman translate` then considers only the tokens in the shortlist of each source, which is faster on a CPU.
     """
-    from dragoman.statistical.alignment.shortlists.add_shortlist import shortlist
+    from dragoman.statistical.alignment.add_shortlist import shortlist
 
     shortlist(model, source, target, overrides=settings or (), threads=threads, quiet=quiet)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from dragoman.base.log import warn
 from dragoman.exchange.ctranslate2.specification import token_names
-from dragoman.statistical.alignment.shortlists.shortlist import Shortlist
+from dragoman.statistical.alignment.shortlist import Shortlist
 from dragoman.text.tokenizers import Tokenizers
 
 VOCABULARY_MAP = "vmap.txt"

@@ -18,7 +18,7 @@ from dragoman.checkpoint.folder import ALIGNER
 from dragoman.engines.engine import Engine, attention_engine
 from dragoman.inference.translation.codec import Codec
 from dragoman.models.attention_weights import AttentionChoice
-from dragoman.statistical.alignment.links.links import Alignment
+from dragoman.statistical.alignment.links import Alignment
 from dragoman.statistical.alignment.word_aligner import WordAligner
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.words import word_indices

@@ -20,7 +20,7 @@ from dragoman.inference.translation.constraints.codec import ConstrainedSource, 
 from dragoman.inference.translation.request import Request, TextRequest, check_pairs
 from dragoman.inference.translation.result import Translation
 from dragoman.models.interface import LengthLimits, first_exceeded
-from dragoman.statistical.alignment.shortlists.shortlist import Shortlist
+from dragoman.statistical.alignment.shortlist import Shortlist
 from dragoman.text.symbols import InlineText
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.unknown_tokens import UnknownTokenWarning

@@ -46,8 +46,8 @@ from dragoman.inference.translation.source_tags import SourceTags
 from dragoman.inference.translation.training_texts import TrainingTexts
 from dragoman.inference.translation.window import WindowTranslation
 from dragoman.models.attention_weights import AttentionChoice, AttentionMap
-from dragoman.statistical.alignment.links.links import Alignment
-from dragoman.statistical.alignment.shortlists.shortlist import Shortlist
+from dragoman.statistical.alignment.links import Alignment
+from dragoman.statistical.alignment.shortlist import Shortlist
 from dragoman.text.symbols import tag_languages
 from dragoman.text.tokenizers import Tokenizers
 

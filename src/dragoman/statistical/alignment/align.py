@@ -10,9 +10,9 @@ from dragoman.base.files import check_new_folder
 from dragoman.base.log import info, quietly
 from dragoman.base.settings.load import Override, Overrides, all_overrides, load_settings
 from dragoman.data.corpora.inputs import Lines, read_parallel
-from dragoman.statistical.alignment.links.links import Alignment, format_pharaoh, reversed_alignment
-from dragoman.statistical.alignment.links.symmetrization import heuristic_of
-from dragoman.statistical.alignment.score import score_pairs
+from dragoman.statistical.alignment.links import Alignment, format_pharaoh, reversed_alignment
+from dragoman.statistical.alignment.pair_scoring import score_pairs
+from dragoman.statistical.alignment.symmetrization import heuristic_of
 from dragoman.statistical.alignment.word_aligner import AlignerConfig, WordAligner
 
 _WINDOW = 10_000

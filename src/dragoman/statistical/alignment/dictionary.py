@@ -14,7 +14,7 @@ from dragoman.base.log import info, quietly
 from dragoman.base.settings.load import Overrides, all_overrides, load_settings
 from dragoman.data.corpora.inputs import Lines, read_parallel
 from dragoman.statistical.alignment.estimation.words import WordsConfig
-from dragoman.statistical.alignment.links.links import Alignment
+from dragoman.statistical.alignment.links import Alignment
 from dragoman.statistical.alignment.word_aligner import AlignerConfig, WordAligner
 
 DictionaryFormat = Literal["tsv", "glossary"]

@@ -19,17 +19,17 @@ from dragoman.base.settings.yaml import dump_yaml
 from dragoman.checkpoint.folder import CONFIG, PARAMETERS, check_serves, read_config, read_meta, write_model_folder
 from dragoman.checkpoint.meta import Meta
 from dragoman.checkpoint.tensors import load_tensors
-from dragoman.models.architectures.word_aligner import WordAlignerConfig
+from dragoman.models.architectures.lexicon_tables import WordAlignerConfig
 from dragoman.statistical.alignment.estimation.corpus import Links
 from dragoman.statistical.alignment.estimation.lexicon import Lexicon
 from dragoman.statistical.alignment.estimation.method import AlignmentModel, TrainingData
 from dragoman.statistical.alignment.estimation.pairs import WordPairs
 from dragoman.statistical.alignment.estimation.words import WordsConfig, WordVocabulary, decode_words, encode_words
 from dragoman.statistical.alignment.estimation.workers import Workers
-from dragoman.statistical.alignment.links.links import Alignment
-from dragoman.statistical.alignment.links.symmetrization import Symmetrization, heuristic_of
+from dragoman.statistical.alignment.links import Alignment
 from dragoman.statistical.alignment.methods.hmm import HMMConfig
 from dragoman.statistical.alignment.methods.union import AlignmentMethod
+from dragoman.statistical.alignment.symmetrization import Symmetrization, heuristic_of
 
 _DIRECTIONS = ("forward", "reverse")
 _SIDES = ("source", "target")

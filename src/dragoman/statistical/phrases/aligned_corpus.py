@@ -1,10 +1,19 @@
-"""`AlignedCorpus`: word-aligned sentence pairs as ids, and the word translation probabilities of their links."""
+"""`Sentences` and `AlignedCorpus`: sentence pairs as ids, their word alignment, and the probabilities of its links."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dragoman.base.cancellation import until_cancelled
+from dragoman.statistical.alignment.estimation.lexicon import Lexicon
+from dragoman.statistical.alignment.estimation.method import MethodConfig, TrainingData
+from dragoman.statistical.alignment.estimation.pairs import WordPairs
+from dragoman.statistical.alignment.estimation.workers import Workers
+from dragoman.statistical.alignment.methods.ibm1 import IBM1Config
+from dragoman.statistical.alignment.symmetrization import symmetrize
 
 Ids = NDArray[np.int32]
 Offsets = NDArray[np.int64]
@@ -20,6 +29,47 @@ def concatenate(sentences: Sequence[WordIds]) -> tuple[Ids, Offsets]:
     np.cumsum([len(ids) for ids in sentences], out=starts[1:])
     arrays = [np.asarray(ids, np.int32) for ids in sentences]
     return np.concatenate([np.zeros(0, np.int32), *arrays]), starts
+
+
+class Sentences(NamedTuple):
+    """N sentence pairs as ids. sources, targets: the ids of each sentence. sizes: those of the vocabularies."""
+
+    sources: Sequence[WordIds]
+    targets: Sequence[WordIds]
+    sizes: tuple[int, int]
+
+    def word_pairs(self) -> WordPairs:
+        """Return the pairs for the aligner, which numbers source words from 1."""
+        (source, source_starts), (target, target_starts) = concatenate(self.sources), concatenate(self.targets)
+        return WordPairs(source + 1, target, source_starts, target_starts)
+
+    def swapped(self) -> "Sentences":
+        """Return the pairs with source and target exchanged."""
+        return Sentences(self.targets, self.sources, self.sizes[::-1])
+
+
+def align_words(
+    sentences: Sentences, method: MethodConfig, symmetrization: str, workers: Workers
+) -> list[list[tuple[int, int]]]:
+    """Train an aligner in both directions, and return the symmetrised links (i, j) of each sentence pair."""
+    pairs = sentences.word_pairs()
+    _, forward = method.train(TrainingData(pairs, sentences.sizes, workers))
+    _, reverse = method.train(TrainingData(pairs.swapped(), sentences.sizes[::-1], workers))
+    links = []
+    ahead_of = np.split(forward.positions, pairs.target_starts[1:-1])
+    back_of = np.split(reverse.positions, pairs.source_starts[1:-1])
+    for sources, targets in until_cancelled(zip(ahead_of, back_of, strict=True)):
+        ahead = {(i, j) for j, i in enumerate(sources.tolist()) if i >= 0}
+        back = {(i, j) for i, j in enumerate(targets.tolist()) if j >= 0}
+        links.append(list(symmetrize(ahead, back, symmetrization)))
+    return links
+
+
+def train_lexicon(sentences: Sentences, iterations: int, workers: Workers) -> Lexicon:
+    """Return t(target word | source word) of IBM model 1."""
+    pairs = sentences.word_pairs()
+    model, _ = IBM1Config(iterations=iterations).train(TrainingData(pairs, sentences.sizes, workers))
+    return model.lexicon
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from dragoman.data.corpora.corpus import Corpora, CorpusConfig
 from dragoman.decode.search import SearchConfig
 from dragoman.metrics.bleu_tokenizer import AUTO, BleuTokenizerName
 from dragoman.models.architectures.statistical import StatisticalConfig
-from dragoman.statistical.alignment.links.symmetrization import Symmetrization
 from dragoman.statistical.alignment.methods.hmm import HMMConfig
 from dragoman.statistical.alignment.methods.union import AlignmentMethod
+from dragoman.statistical.alignment.symmetrization import Symmetrization
 from dragoman.tasks.estimation import EstimatedRun
 from dragoman.text.tokenizers import TextConfig
 from dragoman.training.task import Task

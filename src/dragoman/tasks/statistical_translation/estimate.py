@@ -29,17 +29,17 @@ from dragoman.statistical.alignment.estimation.workers import Workers
 from dragoman.statistical.alignment.pair_scoring import pair_scoring
 from dragoman.statistical.ngrams.counts import count_ngrams
 from dragoman.statistical.ngrams.kneser_ney import ModifiedKneserNeyConfig
-from dragoman.statistical.phrases.aligned_corpus import AlignedCorpus, LinkProbabilities
-from dragoman.statistical.phrases.alignment import (
+from dragoman.statistical.phrases.aligned_corpus import (
+    AlignedCorpus,
+    LinkProbabilities,
     Sentences,
     align_words,
-    channel_table,
-    dictionary_table,
     train_lexicon,
 )
 from dragoman.statistical.phrases.decoder import StatisticalDecoder
 from dragoman.statistical.phrases.extraction import extract_phrases
 from dragoman.statistical.phrases.phrase_table import PhraseTable, estimate_table
+from dragoman.statistical.phrases.word_tables import channel_table, dictionary_table
 from dragoman.statistical.phrases.words import FoldedWords
 from dragoman.tasks.estimation import EstimationResult
 from dragoman.tasks.statistical_translation.config import StatisticalRun

@@ -18,7 +18,7 @@ from dragoman.inference.control.placeholders import PlaceholdersConfig
 from dragoman.metrics.bleu_tokenizer import AUTO, BleuTokenizerName
 from dragoman.metrics.registry import ValidationMetricName
 from dragoman.models.architectures.seq2seq import ModelConfig
-from dragoman.statistical.alignment.shortlists.shortlist import ShortlistConfig
+from dragoman.statistical.alignment.shortlist import ShortlistConfig
 from dragoman.statistical.alignment.word_aligner import AlignerConfig
 from dragoman.tasks.corpora import CorporaConfig
 from dragoman.tasks.language_model.config import LanguageModelObjectiveConfig, TextCrossEntropyConfig, TextDataConfig

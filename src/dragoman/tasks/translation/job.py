@@ -30,6 +30,7 @@ from dragoman.statistical.alignment.pair_scoring import pair_scoring
 from dragoman.statistical.alignment.word_aligner import AlignerConfig
 from dragoman.tasks.corpus_job import CorpusJob, ValidationSets
 from dragoman.tasks.start import load_start
+from dragoman.tasks.translation.aligner_training import add_word_aligner, check_library, token_links
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.corpus_lengths import measure_lengths
 from dragoman.tasks.translation.distillation_teacher import load_teacher
@@ -45,7 +46,6 @@ from dragoman.tasks.translation.validation import (
     read_held_out,
     validation_metrics,
 )
-from dragoman.tasks.translation.word_aligner import add_word_aligner, check_library, token_links
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.training.config import LoopConfig

@@ -7,8 +7,8 @@ from dragoman.base.log import info, warn
 from dragoman.checkpoint.folder import SHORTLIST
 from dragoman.checkpoint.meta import Meta
 from dragoman.data.preparation.pipeline import PreparedCorpora
-from dragoman.statistical.alignment.shortlists.add_shortlist import placeholder_tokens
-from dragoman.statistical.alignment.shortlists.shortlist import Shortlist, ShortlistConfig, provenance
+from dragoman.statistical.alignment.add_shortlist import placeholder_tokens
+from dragoman.statistical.alignment.shortlist import Shortlist, ShortlistConfig, provenance
 
 
 def add_shortlist(folder: Path, config: ShortlistConfig, prepared: PreparedCorpora, meta: Meta) -> None:

@@ -25,7 +25,7 @@ from dragoman.inference.translation.reranking.choice import Choice
 from dragoman.inference.translation.result import LinePart, Translation
 from dragoman.inference.translation.translator import Translator
 from dragoman.inference.translation.tree import TreeFile
-from dragoman.statistical.alignment.links.links import Alignment, format_pharaoh
+from dragoman.statistical.alignment.links import Alignment, format_pharaoh
 from dragoman.text.symbols import EOS
 
 _CONTENTS = {

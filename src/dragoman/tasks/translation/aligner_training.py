@@ -11,7 +11,7 @@ from dragoman.checkpoint.folder import ALIGNER
 from dragoman.checkpoint.meta import Meta
 from dragoman.data.preparation.pipeline import PreparedCorpora
 from dragoman.statistical.alignment.estimation.library import functions
-from dragoman.statistical.alignment.links.links import Alignment
+from dragoman.statistical.alignment.links import Alignment
 from dragoman.statistical.alignment.word_aligner import AlignerConfig, WordAligner
 from dragoman.tasks.translation.objectives.guided_alignment import TokenLinks
 from dragoman.text.tokenizers import Tokenizers

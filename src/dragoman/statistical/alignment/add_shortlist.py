@@ -7,7 +7,7 @@ from dragoman.base.log import info, quietly
 from dragoman.base.settings.load import Overrides, all_overrides, load_settings
 from dragoman.checkpoint.folder import SHORTLIST, check_serves
 from dragoman.data.corpora.inputs import Lines, read_parallel
-from dragoman.statistical.alignment.shortlists.shortlist import Shortlist, ShortlistConfig, provenance
+from dragoman.statistical.alignment.shortlist import Shortlist, ShortlistConfig, provenance
 from dragoman.text.symbols import placeholder_symbols
 from dragoman.text.tokenizers import Tokenizers
 

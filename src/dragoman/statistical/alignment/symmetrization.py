@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Literal, cast, get_args
 
 from dragoman.base.errors import ConfigError
-from dragoman.statistical.alignment.links.links import Alignment, sorted_alignment
+from dragoman.statistical.alignment.links import Alignment, sorted_alignment
 
 Symmetrization = Literal[
     "intersection",

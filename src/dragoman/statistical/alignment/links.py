@@ -1,4 +1,4 @@
-"""`LinkFile`: reads files with word alignments, in the Pharaoh format and its extensions, or in NAACL's format.
+"""Word alignments as links between positions, and files of links in the Pharaoh format, its extensions, or NAACL's.
 
 | format | link | possible link | one line per |
 | --- | --- | --- | --- |
@@ -12,11 +12,14 @@ field with a confidence is allowed. The other formats do not define the number o
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from dragoman.base.errors import ConfigError, DataError
+
+Alignment = tuple[tuple[int, int], ...]
+"""Sorted links (i, j): word i of the source and word j of the target, from 0. Words are separated by whitespace."""
 
 IndexBase = Literal[0, 1]
 """The number of the first word of a sentence."""
@@ -132,3 +135,18 @@ def _parse_naacl(name: str, lines: Sequence[str], pairs: int | None) -> list[lis
         if int(source) and int(target):
             numbered.setdefault(int(pair), []).append(FileLink(int(source), int(target), mark == "P"))
     return [numbered.get(pair, []) for pair in range(1, (pairs or max(numbered, default=0)) + 1)]
+
+
+def sorted_alignment(links: Iterable[tuple[int, int]]) -> Alignment:
+    """Return the distinct links in order."""
+    return tuple(sorted(set(links)))
+
+
+def reversed_alignment(alignment: Alignment) -> Alignment:
+    """Return the alignment of the target with the source."""
+    return sorted_alignment((target, source) for source, target in alignment)
+
+
+def format_pharaoh(alignment: Alignment) -> str:
+    """Return an alignment in the Pharaoh format, such as `0-0 1-2`."""
+    return " ".join(f"{source}-{target}" for source, target in alignment)
