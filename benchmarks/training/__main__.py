@@ -149,7 +149,7 @@ class Measurement:
         import torch
 
         from dragoman.models.architectures.seq2seq import ModelConfig
-        from dragoman.tasks.corpus_job import flops_per_target_token
+        from dragoman.tasks.corpora.job import flops_per_target_token
         from dragoman.text.tokenizers import VocabularySizes
         from dragoman.training.profiling.utilisation import measure_rate
 

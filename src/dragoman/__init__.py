@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     from dragoman.statistical.alignment.word_aligner import WordAligner
     from dragoman.tasks.augmentation.backtranslate import backtranslate
     from dragoman.tasks.augmentation.distill import distill
-    from dragoman.tasks.check import check_data
-    from dragoman.tasks.compare import compare_data
+    from dragoman.tasks.corpora.check import check_data
+    from dragoman.tasks.corpora.compare import compare_data
     from dragoman.tasks.description import describe
     from dragoman.tasks.recipes import recipes
     from dragoman.tasks.train import settings, train
@@ -137,9 +137,9 @@ _MODULES = {
     "attention_rollout": "inspection.rollout",
     "average": "checkpoint.average",
     "backtranslate": "tasks.augmentation.backtranslate",
-    "check_data": "tasks.check",
+    "check_data": "tasks.corpora.check",
     "compare_alignments": "inspection.alignments",
-    "compare_data": "tasks.compare",
+    "compare_data": "tasks.corpora.compare",
     "compare_searches": "inspection.searches",
     "continue_prefix": "inspection.next_tokens",
     "decoder_lens": "inspection.lens",

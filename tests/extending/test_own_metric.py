@@ -19,7 +19,7 @@ from dragoman.metrics.bootstrap import paired_bootstrap
 from dragoman.metrics.metric import Metric, Outputs
 from dragoman.metrics.registry import METRICS
 from dragoman.metrics.summed import SummedMetric
-from dragoman.tasks.corpus_job import ValidationSets
+from dragoman.tasks.corpora.job import ValidationSets
 from dragoman.tasks.translation.validation import HeldOutPairs, build_validators, validation_metrics
 from dragoman.training.ranks.ranks import Runtime
 from dragoman.training.validation import Validation

@@ -27,9 +27,9 @@ from dragoman.models.description.describe import Description, describe_model, sm
 from dragoman.models.description.description_text import as_json, numbers_text, parts_table
 from dragoman.models.kinds import describe_kind, kind_of
 from dragoman.models.settings import ModelSettings, PresetSettings
-from dragoman.tasks.corpus_job import packing_obstacle
+from dragoman.tasks.corpora.job import packing_obstacle
 from dragoman.tasks.kinds import TaskKind
-from dragoman.tasks.start import load_start
+from dragoman.tasks.start.settings import load_start
 from dragoman.tasks.train import task_of
 from dragoman.text.tokenizers import TextConfig, Tokenizers, VocabularySizes
 from dragoman.training.config import LoopConfig

@@ -15,12 +15,13 @@ from dragoman.tasks.estimation import Estimate, EstimatedRun
 from dragoman.tasks.labelled.config import AnsweringRun, ClassificationRun, ParsingRun, RegressionRun, TaggingRun
 from dragoman.tasks.labelled.jobs import AnsweringJob, ClassificationJob, RegressionJob, TaggingJob
 from dragoman.tasks.labelled.parsing import ParsingJob
-from dragoman.tasks.labelled_tasks.config import LabelledTasksRun
-from dragoman.tasks.labelled_tasks.job import LabelledTasksJob
 from dragoman.tasks.language_model.config import LanguageModelRun
 from dragoman.tasks.language_model.job import LanguageModelJob
 from dragoman.tasks.masked_language_model.config import MaskedLanguageModelRun
 from dragoman.tasks.masked_language_model.job import MaskedLanguageModelJob
+from dragoman.tasks.multi_task.config import MultiTaskRun
+from dragoman.tasks.multi_task.job import MultiTaskJob
+from dragoman.tasks.multi_task.translation import open_translation
 from dragoman.tasks.ngram_language_model.config import NgramRun
 from dragoman.tasks.ngram_language_model.estimate import estimate_ngram_model
 from dragoman.tasks.nodes.config import NodesRun
@@ -30,7 +31,6 @@ from dragoman.tasks.statistical_translation.estimate import estimate
 from dragoman.tasks.text_to_text.config import SummarizationRun, TextToTextRun
 from dragoman.tasks.text_to_text.job import open_text_to_text
 from dragoman.tasks.translation.config import TranslationRun
-from dragoman.tasks.translation.multitask import open_translation
 from dragoman.training.task import Job, OpenJob, RunConfig
 
 
@@ -145,11 +145,11 @@ for _kind, _run, _job in (
 PARSING = register(
     TaskKind("parsing", ParsingRun, ParsingJob, ("data={train: train.mrg, valid: valid.mrg}", "out=run"))
 )
-LABELLED_TASKS = register(
+MULTI_TASK = register(
     TaskKind(
-        "labelled_tasks",
-        LabelledTasksRun,
-        LabelledTasksJob,
+        "multi_task",
+        MultiTaskRun,
+        MultiTaskJob,
         ("tasks={labels: {kind: classification, data: {train: examples.tsv, valid: examples.tsv}}}", "out=run"),
     )
 )

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from dragoman.models.architectures.seq2seq import ModelConfig
-from dragoman.tasks.corpus_job import flops_per_target_token
+from dragoman.tasks.corpora.job import flops_per_target_token
 from dragoman.text.tokenizers import VocabularySizes
 from dragoman.training.profiling import utilisation
 from dragoman.training.profiling.utilisation import Utilisation, measure_rate

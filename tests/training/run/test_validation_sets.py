@@ -12,7 +12,7 @@ from dragoman.base.settings.load import load_settings
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.metrics.registry import METRICS
 from dragoman.metrics.score import Score
-from dragoman.tasks.held_out_text import read_held_out as read_texts
+from dragoman.tasks.corpora.held_out_text import read_held_out as read_texts
 from dragoman.tasks.language_model.config import LanguageModelRun
 from dragoman.tasks.train import train
 from dragoman.tasks.translation.config import TranslationRun

@@ -246,7 +246,7 @@ def _check_pairs(
     from dragoman.base.settings.yaml import parse_scalar
     from dragoman.data.cleaning.config import CleaningConfig
     from dragoman.data.corpora.corpus import FORMS, CorpusConfig
-    from dragoman.tasks.check import check_data
+    from dragoman.tasks.corpora.check import check_data
 
     given_forms = [name for name in ("source", "target", *FORMS) if corpus[name] is not None]
     if given_forms != ["source", "target"] and (len(given_forms) != 1 or given_forms[0] in ("source", "target")):
@@ -268,7 +268,7 @@ def _check_text(
     from dragoman.base.settings.load import parse_settings
     from dragoman.data.cleaning.config import TextCleaningConfig
     from dragoman.data.corpora.corpus import TextCorpusConfig
-    from dragoman.tasks.check import check_data
+    from dragoman.tasks.corpora.check import check_data
 
     if (corpus["text"] is None) == (corpus["jsonl"] is None) or (corpus["text"] and corpus["field"]):
         raise ConfigError(_USAGE)
@@ -304,7 +304,7 @@ def compare(
 
     Reports overlap, swapped or shifted sides, other languages than those of the training corpora, and small corpora.
     """
-    from dragoman.tasks.compare import compare_data
+    from dragoman.tasks.corpora.compare import compare_data
 
     path, overrides = split_recipe(recipe, "data.valid.tsv=test.tsv")
     findings = compare_data(path, overrides)

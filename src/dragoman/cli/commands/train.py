@@ -87,7 +87,7 @@ def train(
         raise ConfigError("nothing to train on: give a recipe (….yaml), or --source and --target, or --tsv")
     if resume and path is None and source is None and tsv is None:
         path = _config_of_run(out, arguments)
-    validated = ("data.valid", "data.nodes", "data=", "tasks.", "tasks=", "task.kind=labelled_tasks")
+    validated = ("data.valid", "data.nodes", "data=", "tasks.", "tasks=", "task.kind=multi_task")
     if path is None and not any(each.startswith(validated) for each in overrides):
         raise ConfigError("there is no validation set: give --valid-source and --valid-target, or --valid-tsv")
     if path is None and not any(each.startswith("out=") for each in overrides):

@@ -20,15 +20,15 @@ from dragoman.data.corpora.readers import check_readable
 from dragoman.data.noise.noise import Corruption
 from dragoman.metrics.score import Score
 from dragoman.models.architectures.seq2seq import Seq2Seq
-from dragoman.tasks.corpus_job import ValidationSets, flops_per_target_token
+from dragoman.tasks.corpora.held_out_text import read_held_out
+from dragoman.tasks.corpora.job import ValidationSets, flops_per_target_token
+from dragoman.tasks.corpora.text_job import TextJob
 from dragoman.tasks.denoising.config import DenoisingRun
 from dragoman.tasks.denoising.validator import METRICS, DenoisingValidator
-from dragoman.tasks.held_out_text import read_held_out
 from dragoman.tasks.labelled.card import training_facts, write_training_section
-from dragoman.tasks.start import StartedRun, load_start
-from dragoman.tasks.text_job import TextJob
+from dragoman.tasks.start.settings import StartedRun, load_start
+from dragoman.tasks.start.vocabulary import add_tags, load_vocabulary
 from dragoman.tasks.translation.job import check_compilable
-from dragoman.tasks.vocabulary import add_tags, load_vocabulary
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.training.validation import Validation
 

@@ -10,7 +10,7 @@ from dragoman.data.batches.denoising import DenoisingCollator
 from dragoman.data.batches.plan import plan_epoch
 from dragoman.data.noise.noise import Corruption
 from dragoman.metrics.perplexity import Loss, Perplexity
-from dragoman.tasks.held_out_text import BATCH, ExcerptValidator
+from dragoman.tasks.corpora.held_out_text import BATCH, ExcerptValidator
 from dragoman.text.tokenizer import Tokenizer
 
 METRICS = (Loss(), Perplexity())

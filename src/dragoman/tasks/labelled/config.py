@@ -13,9 +13,9 @@ from dragoman.data.labelled.corpus import (
     TreebankCorpusConfig,
     Treebanks,
 )
+from dragoman.tasks.corpora.config import UnknownLimitConfig
 from dragoman.tasks.head_run import HeadRun
 from dragoman.tasks.labelled.objective import ClassObjectiveConfig, TreeObjectiveConfig
-from dragoman.tasks.unknown_limit import UnknownLimitConfig
 from dragoman.training.config import LoopConfig
 from dragoman.training.optimisers.schedule import ConstantConfig, LinearConfig
 from dragoman.training.task import Task

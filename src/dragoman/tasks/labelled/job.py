@@ -29,14 +29,14 @@ from dragoman.models.assembly import without_storage
 from dragoman.models.description.describe import count_operations
 from dragoman.models.heads.union import HeadConfig
 from dragoman.models.parts import count_parameters
-from dragoman.tasks.body import fill_body, has_same_head, load_body
-from dragoman.tasks.corpus_job import activation_bytes
+from dragoman.tasks.corpora.job import activation_bytes
 from dragoman.tasks.labelled.card import training_facts, write_card_section
 from dragoman.tasks.labelled.config import LabelledRun
 from dragoman.tasks.labelled.objective import LabelObjective
 from dragoman.tasks.labelled.rows import Row, collate_rows, count_labels
 from dragoman.tasks.labelled.validator import LabelledValidator
-from dragoman.tasks.start import StartedRun
+from dragoman.tasks.start.encoder import fill_encoder, has_same_head, load_encoder
+from dragoman.tasks.start.settings import StartedRun
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers, train_tokenizers
 from dragoman.text.unknown_tokens import UnknownTokens, check_unknown, has_unknown_tokens
@@ -68,7 +68,7 @@ class LabelledJob(Job):
         one of several tasks of a run.
         """
         self.train, self.valid = self.read(run)
-        started = started or load_body(run)
+        started = started or load_encoder(run)
         self._tokenizers, self._task = started.tokenizers, task
         super().__init__(started.run, started.start)
 
@@ -253,7 +253,7 @@ class LabelledJob(Job):
     def initialise(self, model: nn.Module) -> Mapping[str, float]:
         """Copy the parts of `train.start`. A head with other labels, or for another task, is new."""
         if self.start is not None:
-            fill_body(self.start, model, self.run, self.tokenizers)
+            fill_encoder(self.start, model, self.run, self.tokenizers)
         return {}
 
     def outline(self, model: nn.Module) -> str:

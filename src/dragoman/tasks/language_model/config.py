@@ -11,7 +11,7 @@ from dragoman.data.corpora.corpus import TextCorpora
 from dragoman.decode.sampling import GenerationConfig
 from dragoman.metrics.registry import ValidationMetricName, metrics_with
 from dragoman.models.architectures.language_model import LanguageModelConfig
-from dragoman.tasks.corpora import TextCorporaConfig
+from dragoman.tasks.corpora.config import TextCorporaConfig
 from dragoman.text.tokenizers import TextConfig
 from dragoman.training.config import LoopConfig
 from dragoman.training.objectives.cross_entropy import CrossEntropyConfig

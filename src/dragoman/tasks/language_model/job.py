@@ -13,13 +13,13 @@ from dragoman.inference.generation.language_model import LanguageModel
 from dragoman.metrics.registry import METRICS as ALL_METRICS
 from dragoman.metrics.registry import metrics_with
 from dragoman.metrics.score import Score
-from dragoman.tasks.corpus_job import ValidationSets
-from dragoman.tasks.held_out_text import read_held_out
+from dragoman.tasks.corpora.held_out_text import read_held_out
+from dragoman.tasks.corpora.job import ValidationSets
+from dragoman.tasks.corpora.text_job import TextJob
 from dragoman.tasks.language_model.config import LanguageModelRun
 from dragoman.tasks.language_model.validator import METRICS, RecordValidator, TextValidator
-from dragoman.tasks.start import load_start
-from dragoman.tasks.text_job import TextJob
-from dragoman.tasks.vocabulary import load_vocabulary
+from dragoman.tasks.start.settings import load_start
+from dragoman.tasks.start.vocabulary import load_vocabulary
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.training.validation import Validation
 

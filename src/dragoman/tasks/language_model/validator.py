@@ -13,7 +13,7 @@ from dragoman.inference.generation.language_model import LanguageModel
 from dragoman.metrics.metric import Metric, Outputs
 from dragoman.metrics.perplexity import BytePerplexity, Loss, Perplexity, WordPerplexity
 from dragoman.metrics.text_score import count_bytes, count_words
-from dragoman.tasks.held_out_text import BATCH, ExcerptValidator, HeldOutText
+from dragoman.tasks.corpora.held_out_text import BATCH, ExcerptValidator, HeldOutText
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.training.ranks.ranks import Runtime
 

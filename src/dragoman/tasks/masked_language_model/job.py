@@ -20,17 +20,17 @@ from dragoman.data.corpora.readers import check_readable
 from dragoman.metrics.score import Score
 from dragoman.models.architectures.encoder_only import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.assembly import resolve_scheme
-from dragoman.tasks.body import fill_body, load_body
-from dragoman.tasks.corpus_job import activation_bytes
-from dragoman.tasks.held_out_text import read_held_out
+from dragoman.tasks.corpora.held_out_text import read_held_out
+from dragoman.tasks.corpora.job import activation_bytes
+from dragoman.tasks.corpora.text_job import TextJob
 from dragoman.tasks.labelled.card import training_facts, write_training_section
 from dragoman.tasks.masked_language_model.config import MaskedLanguageModelRun
 from dragoman.tasks.masked_language_model.objective import NextSentenceObjective
 from dragoman.tasks.masked_language_model.replaced_tokens import Detector, ReplacedTokenObjective
 from dragoman.tasks.masked_language_model.validator import MaskedTextValidator, MaskedValidationSets
-from dragoman.tasks.start import StartedRun
-from dragoman.tasks.text_job import TextJob
-from dragoman.tasks.vocabulary import add_tags, load_vocabulary
+from dragoman.tasks.start.encoder import fill_encoder, load_encoder
+from dragoman.tasks.start.settings import StartedRun
+from dragoman.tasks.start.vocabulary import add_tags, load_vocabulary
 from dragoman.text.symbols import SPECIAL_SYMBOLS
 from dragoman.training.objectives.objective import Objective
 from dragoman.training.validation import Validation
@@ -53,7 +53,7 @@ class MaskedLanguageModelJob(TextJob):
         if started is None:
             run, tokenizers = load_vocabulary(run)
         self._held_out = read_held_out(run.data.valid_sets, run.data.cleaning)
-        started = started or load_body(run)
+        started = started or load_encoder(run)
         run, self._tokenizers = add_tags(started.run, tokenizers or started.tokenizers, [MASK])
         super().__init__(run, started.start)
 
@@ -71,7 +71,7 @@ class MaskedLanguageModelJob(TextJob):
     def initialise(self, model: nn.Module) -> Mapping[str, float]:
         """Copy the parts of `train.start`. A head for another task is replaced by a new one."""
         if self.start is not None:
-            fill_body(self.start, model, self.run, self.tokenizers)
+            fill_encoder(self.start, model, self.run, self.tokenizers)
         return {}
 
     def activation_bytes(self, model: Any, tokens: int, free: int) -> int:

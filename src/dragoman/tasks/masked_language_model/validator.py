@@ -19,7 +19,7 @@ from dragoman.data.batches.masking import Masker
 from dragoman.data.batches.plan import plan_epoch
 from dragoman.data.batches.sentence_pairs import PairMaker
 from dragoman.metrics.score import Score
-from dragoman.tasks.held_out_text import BATCH, HeldOutText
+from dragoman.tasks.corpora.held_out_text import BATCH, HeldOutText
 from dragoman.tasks.masked_language_model.replaced_tokens import Detection, Detector
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.training.ranks.ranks import Runtime

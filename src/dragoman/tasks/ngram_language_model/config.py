@@ -8,7 +8,7 @@ from dragoman.decode.sampling import GenerationConfig
 from dragoman.models.architectures.ngram import NgramConfig
 from dragoman.statistical.ngrams.kneser_ney import ModifiedKneserNeyConfig
 from dragoman.statistical.ngrams.smoothing import SmoothingConfig
-from dragoman.tasks.corpora import TextCorporaConfig
+from dragoman.tasks.corpora.config import TextCorporaConfig
 from dragoman.tasks.estimation import EstimatedRun
 from dragoman.text.tokenizers import TextConfig
 from dragoman.text.vocabularies.union import SubwordConfig

@@ -21,11 +21,11 @@ from dragoman.metrics.metric import Outputs
 from dragoman.metrics.text_score import TextScore
 from dragoman.models.architectures.ngram import NgramModel
 from dragoman.statistical.ngrams.counts import count_ngrams
+from dragoman.tasks.corpora.held_out_text import HeldOutText
 from dragoman.tasks.estimation import EstimationResult
-from dragoman.tasks.held_out_text import HeldOutText
 from dragoman.tasks.language_model.validator import METRICS
 from dragoman.tasks.ngram_language_model.config import NgramRun
-from dragoman.tasks.vocabulary import load_vocabulary
+from dragoman.tasks.start.vocabulary import load_vocabulary
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.unknown_tokens import UnknownTokens, check_unknown, has_unknown_tokens
 from dragoman.training.validation import Validation, average_validations, validate

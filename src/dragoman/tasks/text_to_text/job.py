@@ -4,9 +4,9 @@ from dragoman.base.log import info
 from dragoman.metrics.metric import Metric
 from dragoman.metrics.registry import METRICS, metrics_with
 from dragoman.metrics.score import Score
+from dragoman.tasks.multi_task.translation import MultiTaskTranslation
 from dragoman.tasks.text_to_text.config import TextToTextRun
 from dragoman.tasks.translation.job import TranslationJob
-from dragoman.tasks.translation.multitask import MultiTaskTranslation
 from dragoman.training.task import Job
 from dragoman.training.validation import Validation
 

@@ -20,7 +20,7 @@ from dragoman.metrics.registry import ValidationMetricName
 from dragoman.models.architectures.seq2seq import ModelConfig
 from dragoman.statistical.alignment.shortlist import ShortlistConfig
 from dragoman.statistical.alignment.word_aligner import AlignerConfig
-from dragoman.tasks.corpora import CorporaConfig
+from dragoman.tasks.corpora.config import CorporaConfig
 from dragoman.tasks.language_model.config import LanguageModelObjectiveConfig, TextCrossEntropyConfig, TextDataConfig
 from dragoman.tasks.translation.objectives.scheduled_sampling import ConstantRatioConfig, TeacherRatioConfig
 from dragoman.tasks.translation.objectives.union import TranslationObjectiveConfig
@@ -51,7 +51,7 @@ class AuxiliaryLanguageModelConfig(Config):
     objective: LanguageModelObjectiveConfig = Field(TextCrossEntropyConfig(), description="Training objective.")
 
 
-class MultiTaskConfig(Config):
+class AuxiliaryTasksConfig(Config):
     """Auxiliary tasks of a run.
 
     The run minimises Σ λ_t L_t, where L_t is the mean loss of task t in an update (deck 001, multi-task). Every update
@@ -80,7 +80,7 @@ class MultiTaskConfig(Config):
         return self.model_copy(update={"tasks": tasks})
 
     @model_validator(mode="after")
-    def _check_weights(self) -> "MultiTaskConfig":
+    def _check_weights(self) -> "AuxiliaryTasksConfig":
         weighted = [name for name, task in self.tasks.items() if "weight" in task.model_fields_set]
         if self.temperature is not None and weighted:
             raise ValueError(f"temperature replaces weights: remove the weight of {weighted[0]}")
@@ -266,7 +266,7 @@ class TranslationRun(RunConfig):
     model: ModelConfig = Field(ModelConfig(), description="Model architecture.")
     train: TranslationLoopConfig = Field(TranslationLoopConfig(), description="Training loop.")
     search: SearchConfig = Field(SearchConfig(), description="Default search settings of the trained model.")
-    auxiliary_tasks: MultiTaskConfig | None = Field(
+    auxiliary_tasks: AuxiliaryTasksConfig | None = Field(
         None, description="Auxiliary tasks that the model learns in the same run."
     )
 

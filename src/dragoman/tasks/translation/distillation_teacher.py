@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from dragoman.base.log import info
 from dragoman.checkpoint.folder import read_config, read_meta
-from dragoman.tasks.start import Origin, compare_section
+from dragoman.tasks.start.settings import Origin, compare_section
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.text.tokenizers import TextConfig, Tokenizers
 

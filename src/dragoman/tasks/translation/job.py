@@ -28,8 +28,8 @@ from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
 from dragoman.models.parts import count_parameters
 from dragoman.statistical.alignment.pair_scoring import pair_scoring
 from dragoman.statistical.alignment.word_aligner import AlignerConfig
-from dragoman.tasks.corpus_job import CorpusJob, ValidationSets
-from dragoman.tasks.start import load_start
+from dragoman.tasks.corpora.job import CorpusJob, ValidationSets
+from dragoman.tasks.start.settings import load_start
 from dragoman.tasks.translation.aligner_training import add_word_aligner, check_library, token_links
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.corpus_lengths import measure_lengths

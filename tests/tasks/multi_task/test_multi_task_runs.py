@@ -7,7 +7,7 @@ import pytest
 from training_runs import QUICK_RUN, Server, check_resumed_run, outcome
 
 SETTINGS = [
-    "task.kind=labelled_tasks",
+    "task.kind=multi_task",
     "tasks.animals={kind: classification, data: {train: animals.tsv, valid: animals.tsv, batch: {tokens: 100}}}",
     "tasks.length={kind: regression, weight: 0.5, data: {train: length.tsv, valid: length.tsv, batch: {tokens: 60}}}",
     "mixing={kind: proportional, temperature: 2}",

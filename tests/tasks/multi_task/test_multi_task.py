@@ -18,9 +18,9 @@ from dragoman.metrics.score import Score
 from dragoman.models.architectures.encoder_only import EncoderOnly, EncoderOnlyConfig
 from dragoman.tasks.kinds import open_job
 from dragoman.tasks.labelled.objective import LabelObjective, class_loss, squared_error
-from dragoman.tasks.labelled_tasks.mixing import AnnealedConfig, ProportionalConfig, TogetherConfig
-from dragoman.tasks.labelled_tasks.validator import TasksValidator, TaskValidator
-from dragoman.tasks.multitask.members import Member, MultiTaskObjective, TaskBatch
+from dragoman.tasks.multi_task.members import MultiTaskObjective, TaskBatch, TaskMember
+from dragoman.tasks.multi_task.mixing import AnnealedConfig, ProportionalConfig, TogetherConfig
+from dragoman.tasks.multi_task.validator import TasksValidator, TaskValidator
 from dragoman.tasks.train import load_recipe
 from dragoman.text.symbols import BOS, EOS
 from dragoman.text.tokenizers import VocabularySizes
@@ -77,7 +77,7 @@ def test_an_update_moves_by_the_weighted_sum_of_the_tasks_gradients(tmp_path: Pa
     means = {name: LOSSES[name](model.of_task(name), own[name]).total / own[name].target_tokens for name in HEADS}
     before = [parameter.detach().clone() for parameter in model.parameters()]
     members = {
-        name: Member(name, None, weight, lambda model, name=name: model.of_task(name))  # type: ignore[arg-type, misc]
+        name: TaskMember(name, None, weight, lambda model, name=name: model.of_task(name))  # type: ignore[arg-type, misc]
         for name, weight in WEIGHTS.items()
     }
     objective = MultiTaskObjective(members, LOSSES)
@@ -117,7 +117,7 @@ def test_the_numbers_of_batches_follow_the_settings() -> None:
 def test_several_tasks_are_not_sharded() -> None:
     data = {"train": {"path": "a.tsv"}, "valid": {"path": "b.tsv"}}
     tasks = {name: {"kind": "classification", "data": data} for name in ("one", "two")}
-    settings = {"task": {"kind": "labelled_tasks"}, "tasks": tasks, "train": {"parallel": "fsdp"}, "out": "run"}
+    settings = {"task": {"kind": "multi_task"}, "tasks": tasks, "train": {"parallel": "fsdp"}, "out": "run"}
     with pytest.raises(ConfigError, match="several tasks cannot be combined with train.parallel=fsdp.*parallel=ddp"):
         load_recipe(settings, [])
 
@@ -157,7 +157,7 @@ def recipe(folder: Path, **changes: Any) -> dict[str, Any]:
         "schedule": {"kind": "constant", "peak": 0.01, "warmup": 1},
     }
     return {
-        "task": {"kind": "labelled_tasks"},
+        "task": {"kind": "multi_task"},
         "tasks": changes.pop("tasks", tasks),
         "text": {"subword": {"kind": "bpe", "size": 300}},
         "model": {"preset": "tiny", "width": 8, "encoder": STACK},

@@ -20,11 +20,11 @@ from dragoman.models.heads.union import HeadConfig, SeveralHeadsConfig
 from dragoman.models.kinds import parse_model
 from dragoman.models.settings import ModelSettings
 from dragoman.tasks.head_run import HeadRun
-from dragoman.tasks.start import StartedRun, stored_text
+from dragoman.tasks.start.settings import StartedRun, stored_text
 from dragoman.text.tokenizers import Tokenizers
 
 
-def load_body(run: HeadRun) -> StartedRun:
+def load_encoder(run: HeadRun) -> StartedRun:
     """Read the model folder `train.start`, if it is set, and complete the `model` and `text` sections from it.
 
     Raises ConfigError if the folder's model has no part that a model with a head could use, ModelError if the folder
@@ -35,7 +35,7 @@ def load_body(run: HeadRun) -> StartedRun:
         return StartedRun(run)
     start = Start.load(folder, run.train.start_parts)
     stored = parse_model(start.loaded.config["model"], f"in the model section of {folder / CONFIG}")
-    base = body_settings(stored)
+    base = encoder_settings(stored)
     if run.model.generator is None:
         base.pop("generator", None)
     settings = _merge(base, run.model.model_dump(exclude_unset=True))
@@ -51,7 +51,7 @@ def load_body(run: HeadRun) -> StartedRun:
     return StartedRun(run, start, Tokenizers.of_one(tokenizer.with_prefix("")))
 
 
-def fill_body(start: Start, model: nn.Module, run: HeadRun, tokenizers: Tokenizers) -> None:
+def fill_encoder(start: Start, model: nn.Module, run: HeadRun, tokenizers: Tokenizers) -> None:
     """Copy the parts of `train.start` into a new model. A head with other labels, or for another task, stays new.
 
     The hidden layer of a body without a head, such as BERT's pooler, serves any task. If the model has several heads,
@@ -89,7 +89,7 @@ def _stored_head(start: Start) -> Mapping[str, Any]:
     return dict(start.loaded.config["model"]).get("head") or {}
 
 
-def body_settings(model: ModelSettings) -> dict[str, Any]:
+def encoder_settings(model: ModelSettings) -> dict[str, Any]:
     """Return the settings of a model with a head that has the same encoder as `model`.
 
     Raises ConfigError for a kind of model without an encoder or decoder.

@@ -17,11 +17,10 @@ from dragoman.base.settings.load import load_settings
 from dragoman.data.batches.batch import collate_text
 from dragoman.data.batches.plan import BatchPlan
 from dragoman.tasks.kinds import open_job
-from dragoman.tasks.multitask.job import temperature_weights
-from dragoman.tasks.multitask.members import Member, MultiTaskObjective, TaskBatch
-from dragoman.tasks.multitask.plan import Interleaved, TaskBatches
+from dragoman.tasks.multi_task.members import MultiTaskObjective, TaskBatch, TaskMember
+from dragoman.tasks.multi_task.plan import MixedBatches, TaskBatches
+from dragoman.tasks.multi_task.translation import DecoderLanguageModel, temperature_weights
 from dragoman.tasks.translation.config import TranslationRun
-from dragoman.tasks.translation.multitask import DecoderLanguageModel
 from dragoman.training.machine.journal import Journal
 from dragoman.training.objectives.cross_entropy import CrossEntropy
 from dragoman.training.objectives.objective import TrainingPoint
@@ -36,12 +35,12 @@ def plan(first: int, *sizes: int) -> BatchPlan:
 
 def test_every_round_has_a_batch_of_each_task_and_the_first_is_read_once() -> None:
     first, epochs = plan(0, 2, 3, 1, 2, 2), [plan(0, 4, 1), plan(0, 2, 3), plan(0, 5)]
-    mixed = Interleaved([[first], epochs], [0, 10])
+    mixed = MixedBatches([[first], epochs], [0, 10], np.tile([0, 1], 5))
     assert len(mixed) == 10
     assert [batch.tolist() for batch in mixed[::2]] == [batch.tolist() for batch in first.batches]
     others = [batch + 10 for each in epochs for batch in each.batches]
     assert [batch.tolist() for batch in mixed[1::2]] == [batch.tolist() for batch in others]
-    own = TaskBatches(mixed, range(3, 10, 2), 10)
+    own = TaskBatches(mixed, np.arange(3, 10, 2), 10)
     assert [batch.tolist() for batch in own] == [(batch - 10).tolist() for batch in others[1:]]
     assert mixed[-1].tolist() == mixed[9].tolist()
     with pytest.raises(IndexError):
@@ -53,8 +52,8 @@ def test_an_update_moves_by_the_weighted_sum_of_the_tasks_mean_losses(tmp_path: 
     texts = collate_text([[1, 9, 8, 7, 2], [1, 5, 2]], [0, 1])
     pairs, plain, weight = tiny_batch(5), CrossEntropy(), 0.3
     members = {
-        "translation": Member("translation", None, 1.0, lambda model: model),  # type: ignore[arg-type]
-        "text": Member("text", None, weight, DecoderLanguageModel.from_translator),  # type: ignore[arg-type]
+        "translation": TaskMember("translation", None, 1.0, lambda model: model),  # type: ignore[arg-type]
+        "text": TaskMember("text", None, weight, DecoderLanguageModel.from_translator),  # type: ignore[arg-type]
     }
     mixed = MultiTaskObjective(members, dict.fromkeys(members, plain))
     model.train()

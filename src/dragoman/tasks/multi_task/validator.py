@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from dragoman.metrics.score import Score
-from dragoman.tasks.labelled_tasks.config import LOSS, MEAN
+from dragoman.tasks.multi_task.config import LOSS, MEAN
 from dragoman.training.ranks.ranks import Runtime
 from dragoman.training.task import Validator
 from dragoman.training.validation import Validation

@@ -6,11 +6,25 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field, model_validator
 
+from dragoman.base.settings.config import Config
 from dragoman.data.batches.plan import BatchConfig
 from dragoman.data.cleaning.config import TextCleaningConfig
 from dragoman.data.corpora.corpus import TextCorpora
 from dragoman.data.preparation.vocabulary import SAMPLE
-from dragoman.tasks.unknown_limit import UnknownLimitConfig
+from dragoman.text.unknown_tokens import MAX_UNKNOWN
+
+
+class UnknownLimitConfig(Config):
+    """Base class of `data` sections of tasks that learn from text."""
+
+    max_unknown: float | None = Field(
+        MAX_UNKNOWN,
+        gt=0,
+        le=1,
+        description="Maximum share of unknown tokens in the training data and in the validation data, per corpus and "
+        "side. Above it, training is refused. null: no limit. Vocabularies of kind bpe and unigram have no unknown "
+        "tokens.",
+    )
 
 
 class CorporaConfig(UnknownLimitConfig):

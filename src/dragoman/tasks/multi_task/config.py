@@ -1,4 +1,4 @@
-"""`LabelledTasksRun`, the settings of a run that trains one body with several heads, one for each task."""
+"""`MultiTaskRun`, the settings of a run that trains one body with several heads, one for each task."""
 
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -32,9 +32,9 @@ from dragoman.tasks.labelled.config import (
     check_smoothing,
 )
 from dragoman.tasks.labelled.objective import ClassObjectiveConfig, TreeObjectiveConfig
-from dragoman.tasks.labelled_tasks.mixing import MixingConfig, TogetherConfig
 from dragoman.tasks.language_model.config import LanguageModelObjectiveConfig, TextCrossEntropyConfig
 from dragoman.tasks.masked_language_model.config import MaskedDataConfig, MaskedLanguageModelRun
+from dragoman.tasks.multi_task.mixing import MixingConfig, TogetherConfig
 from dragoman.training.config import LoopConfig
 from dragoman.training.task import Task
 
@@ -63,7 +63,7 @@ class MemberTask(Config):
         """Names of the validation sets, for messages."""
         return str(self.data.names("valid"))
 
-    def run_alone(self, run: "LabelledTasksRun") -> Any:
+    def run_alone(self, run: "MultiTaskRun") -> Any:
         """Return the run that trains only this task. run: the whole run."""
         run_class: Any = self.run_class
         fields = run_class.model_fields
@@ -189,13 +189,13 @@ MemberTaskConfig = Annotated[
 ]
 
 
-class LabelledTasks(Task):
-    """Several tasks with labels at once, with one body. YAML: `task: {kind: labelled_tasks}`."""
+class MultiTask(Task):
+    """Several tasks with labels at once, with one body. YAML: `task: {kind: multi_task}`."""
 
-    kind: Literal["labelled_tasks"] = "labelled_tasks"
+    kind: Literal["multi_task"] = "multi_task"
 
 
-class LabelledTasksLoopConfig(LabelledLoopConfig):
+class MultiTaskLoopConfig(LabelledLoopConfig):
     """The training loop: limits, intervals, optimisation. At least one limit, or `patience`, ends the run."""
 
     metric: str = Field(
@@ -206,20 +206,20 @@ class LabelledTasksLoopConfig(LabelledLoopConfig):
     )
 
 
-class LabelledTasksRun(HeadRun):
-    """A run that trains several tasks with labels: the top level with `task: {kind: labelled_tasks}`.
+class MultiTaskRun(HeadRun):
+    """A run that trains several tasks with labels: the top level with `task: {kind: multi_task}`.
 
     YAML: `tasks: {sst2: {kind: classification, data: {train: train.tsv, valid: dev.tsv}}}`.
     """
 
     head: ClassVar[str] = "several"
 
-    task: LabelledTasks = Field(description="Task to learn.")
+    task: MultiTask = Field(description="Task to learn.")
     tasks: dict[str, MemberTaskConfig] = Field(
         min_length=1, description="Tasks by name, each with its own data, head, weight and metric."
     )
     mixing: MixingConfig = Field(TogetherConfig(), description="How the batches of the tasks are mixed.")
-    train: LabelledTasksLoopConfig = Field(LabelledTasksLoopConfig(), description="Training loop.")
+    train: MultiTaskLoopConfig = Field(MultiTaskLoopConfig(), description="Training loop.")
 
     @model_validator(mode="before")
     @classmethod

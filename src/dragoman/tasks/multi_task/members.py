@@ -1,4 +1,4 @@
-"""The tasks of a multi-task run: their batches, weights, losses and validators."""
+"""The tasks of a multi-task run: their batches, weights and losses."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -8,9 +8,7 @@ import torch
 from torch import Tensor
 
 from dragoman.training.objectives.objective import FIRST, Loss, Objective, TrainingPoint
-from dragoman.training.ranks.ranks import Runtime
-from dragoman.training.task import Job, Validator
-from dragoman.training.validation import Validation
+from dragoman.training.task import Job
 
 
 @dataclass(frozen=True)
@@ -44,17 +42,17 @@ class TaskBatch:
 
 
 @dataclass(frozen=True)
-class Member:
+class TaskMember:
     """A task of the run.
 
-    name: name of the task in logs. job: the job of the task. weight: λ, the weight of its mean loss. body: returns the
+    name: name of the task in logs. job: the job of the task. weight: λ, the weight of its mean loss. part: returns the
     part of the run's model that the task trains, such as the decoder of a translation model.
     """
 
     name: str
     job: Job
     weight: float
-    body: Callable[[Any], Any]
+    part: Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,7 @@ class MultiTaskObjective:
     not multiplied by λ.
     """
 
-    members: Mapping[str, Member]
+    members: Mapping[str, TaskMember]
     objectives: Mapping[str, Objective]
 
     @property
@@ -81,36 +79,11 @@ class MultiTaskObjective:
     def static_sums(self, model: Any, batch: TaskBatch) -> tuple[Tensor, Tensor]:
         """See `StaticObjective`. The summed loss is multiplied by λ."""
         member, objective = self.members[batch.task], self.objectives[batch.task]
-        total, cross_entropy = objective.static_sums(member.body(model), batch.batch)  # type: ignore[attr-defined]
+        total, cross_entropy = objective.static_sums(member.part(model), batch.batch)  # type: ignore[attr-defined]
         return member.weight * total, cross_entropy
 
     def __call__(self, model: Any, batch: TaskBatch, point: TrainingPoint = FIRST) -> Loss:
         """Return the loss of a batch of one task, summed over the batch and multiplied by λ."""
         member = self.members[batch.task]
-        loss = self.objectives[batch.task](member.body(model), batch.batch, point)
+        loss = self.objectives[batch.task](member.part(model), batch.batch, point)
         return loss if member.weight == 1 else replace(loss, total=member.weight * loss.total)
-
-
-@dataclass(frozen=True)
-class MultiTaskValidator:
-    """Validates a model on all tasks.
-
-    Only the first task's scores affect the run. The names of the other scores start with the names of their tasks.
-    """
-
-    validators: Mapping[str, Validator]
-
-    def run(self, runtime: Runtime) -> Validation:
-        """Validate the model on all tasks."""
-        (_, first), *others = self.validators.items()
-        validation = first.run(runtime)
-        scores = list(validation.scores)
-        seconds = validation.seconds
-        for name, validator in others:
-            other = validator.run(runtime)
-            seconds += other.seconds
-            scores += [
-                replace(score, key=f"{name}_{score.key}", name=f"{name} {score.name}", better=None)
-                for score in other.scores
-            ]
-        return replace(validation, scores=tuple(scores), seconds=seconds)

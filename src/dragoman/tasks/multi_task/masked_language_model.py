@@ -8,14 +8,14 @@ from dragoman.models.architectures.encoder_only import EncoderOnlyConfig
 from dragoman.tasks.labelled.job import LabelledJob
 from dragoman.tasks.masked_language_model.config import MaskedLanguageModelRun
 from dragoman.tasks.masked_language_model.job import MaskedLanguageModelJob
-from dragoman.tasks.start import StartedRun
+from dragoman.tasks.start.settings import StartedRun
 from dragoman.text.tokenizers import Tokenizers
 
 
 class MaskedMemberJob(MaskedLanguageModelJob):
     """The job of a masked language model beside labelled tasks, with their body and vocabulary.
 
-    It has the methods by which `LabelledTasksJob` combines jobs (see `LabelledJob`).
+    It has the methods by which `MultiTaskJob` combines jobs (see `LabelledJob`).
     """
 
     new_head_rate = LabelledJob.new_head_rate

@@ -4,15 +4,14 @@ import hashlib
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from dragoman.data.batches.plan import BatchPlan
-from dragoman.tasks.multitask.members import Member, MultiTaskObjective, TaskBatch
-from dragoman.tasks.multitask.plan import Interleaved, TaskBatches
+from dragoman.tasks.multi_task.members import MultiTaskObjective, TaskBatch, TaskMember
+from dragoman.tasks.multi_task.plan import MixedBatches, TaskBatches
 from dragoman.training.objectives.objective import Objective
 from dragoman.training.task import Content, Job
 
@@ -26,7 +25,7 @@ class TaskMixture(Job):
     L_t is the mean loss of task t in the update. Subclasses set `_members` before they are used, and plan the batches.
     """
 
-    _members: list[Member]
+    _members: list[TaskMember]
 
     @property
     def _scratch(self) -> Path | None:
@@ -61,20 +60,17 @@ class TaskMixture(Job):
 
     def batches(self, plan: BatchPlan, start: int, epoch: int, pin: bool) -> Iterator[TaskBatch]:
         """Load each batch with the loader of its task, in the order of the plan."""
-        positions: Sequence[Sequence[int]]
-        count, total = len(self._members), len(plan)
-        if isinstance(plan.batches, Interleaved):
-            tasks: Sequence[int] = _RoundRobin(start, total, count)
-            positions = [range(start + (task - start) % count, total, count) for task in range(count)]
+        if isinstance(plan.batches, MixedBatches):
+            order = plan.batches.order[start:]
         else:
-            first_rows = [int(plan.batches[position][0]) for position in range(start, total)]
-            tasks = (np.searchsorted(self._starts, first_rows, side="right") - 1).tolist()
-            positions = [[start + at for at, owner in enumerate(tasks) if owner == task] for task in range(count)]
+            first_rows = [int(plan.batches[position][0]) for position in range(start, len(plan))]
+            order = np.searchsorted(self._starts, first_rows, side="right") - 1
         loaders = []
-        for member, task_positions, first_row in zip(self._members, positions, self._starts, strict=True):
-            task_plan = BatchPlan(TaskBatches(plan.batches, task_positions, first_row), plan.padding_waste)
+        for task, (member, first_row) in enumerate(zip(self._members, self._starts, strict=True)):
+            positions = start + np.flatnonzero(order == task)
+            task_plan = BatchPlan(TaskBatches(plan.batches, positions, first_row), plan.padding_waste)
             loaders.append(iter(member.job.batches(task_plan, 0, epoch, pin)))
-        for task in tasks:
+        for task in order:
             yield TaskBatch(self._members[task].name, next(loaders[task]))
 
     def objective(self, device: torch.device) -> Objective:
@@ -101,21 +97,6 @@ class TaskMixture(Job):
     def _starts(self) -> list[int]:
         """Index of each task's first row among the rows of all tasks."""
         return np.cumsum([0, *(member.job.examples for member in self._members[:-1])]).tolist()  # type: ignore[no-any-return]
-
-
-class _RoundRobin(Sequence[int]):
-    """The task indices of the batches from `start` to `end`: 0 to `count` − 1 in rotation."""
-
-    def __init__(self, start: int, end: int, count: int) -> None:
-        self._start, self._end, self._count = start, end, count
-
-    def __len__(self) -> int:
-        return self._end - self._start
-
-    def __getitem__(self, index: Any) -> Any:
-        if index >= len(self):
-            raise IndexError(index)
-        return (self._start + index) % self._count
 
 
 def plans_for(job: Job, epoch: int, batches: int) -> list[BatchPlan]:

@@ -1,4 +1,4 @@
-"""`LabelledTasksJob`, a job that trains one body with several heads, one for each task."""
+"""`MultiTaskJob`, a job that trains one body with several heads, one for each task."""
 
 from collections.abc import Iterator, Mapping
 from itertools import chain
@@ -14,19 +14,19 @@ from dragoman.data.batches.plan import BatchPlan
 from dragoman.data.held_out.check import Finding
 from dragoman.models.heads.union import SeveralHeadsConfig
 from dragoman.models.parts import count_parameters
-from dragoman.tasks.body import fill_body, has_same_head, load_body
-from dragoman.tasks.corpus_job import activation_bytes
+from dragoman.tasks.corpora.job import activation_bytes
 from dragoman.tasks.labelled.card import training_facts, write_training_section
 from dragoman.tasks.labelled.job import LabelledJob, validation_interval
 from dragoman.tasks.labelled.jobs import AnsweringJob, ClassificationJob, RegressionJob, TaggingJob
 from dragoman.tasks.labelled.parsing import ParsingJob
-from dragoman.tasks.labelled_tasks.config import LabelledTasksRun
-from dragoman.tasks.labelled_tasks.masked import MaskedMemberJob
-from dragoman.tasks.labelled_tasks.validator import TasksValidator, TaskValidator
-from dragoman.tasks.multitask.members import Member, TaskBatch
-from dragoman.tasks.multitask.mixture import TaskMixture, plans_for
-from dragoman.tasks.multitask.plan import Ordered
-from dragoman.tasks.start import StartedRun
+from dragoman.tasks.multi_task.config import MultiTaskRun
+from dragoman.tasks.multi_task.masked_language_model import MaskedMemberJob
+from dragoman.tasks.multi_task.members import TaskBatch, TaskMember
+from dragoman.tasks.multi_task.mixture import TaskMixture, plans_for
+from dragoman.tasks.multi_task.plan import MixedBatches
+from dragoman.tasks.multi_task.validator import TasksValidator, TaskValidator
+from dragoman.tasks.start.encoder import fill_encoder, has_same_head, load_encoder
+from dragoman.tasks.start.settings import StartedRun
 from dragoman.text.tokenizers import Tokenizers, train_tokenizers
 from dragoman.training.validation import Validation
 
@@ -41,14 +41,14 @@ _JOBS: dict[str, type[LabelledJob] | type[MaskedMemberJob]] = {
 }
 
 
-class LabelledTasksJob(TaskMixture):
+class MultiTaskJob(TaskMixture):
     """The job of a run with several labelled tasks. The tasks are equal: none of them is the main task."""
 
-    run: LabelledTasksRun
+    run: MultiTaskRun
     unit = "labels"
 
-    def __init__(self, run: LabelledTasksRun) -> None:
-        started = load_body(run)
+    def __init__(self, run: MultiTaskRun) -> None:
+        started = load_encoder(run)
         self._tokenizers = started.tokenizers
         super().__init__(started.run, started.start)
         self._jobs: dict[str, _MemberJob] = {}
@@ -83,7 +83,8 @@ class LabelledTasksJob(TaskMixture):
             job.share(model, self._tokenizers)
             job.prepare()
         self._members = [
-            Member(name, job, run.tasks[name].weight, methodcaller("of_task", name)) for name, job in self._jobs.items()
+            TaskMember(name, job, run.tasks[name].weight, methodcaller("of_task", name))
+            for name, job in self._jobs.items()
         ]
         head = SeveralHeadsConfig(heads={name: job.run.model.head for name, job in self._jobs.items()})
         tasks: dict[str, Any] = {name: task.with_choices(self._jobs[name].run) for name, task in run.tasks.items()}
@@ -113,7 +114,7 @@ class LabelledTasksJob(TaskMixture):
     def initialise(self, model: nn.Module) -> Mapping[str, float]:
         """Copy the parts of `train.start`. A head with other labels, for another task or of another name is new."""
         if self.start is not None:
-            fill_body(self.start, model, self.run, self.tokenizers)
+            fill_encoder(self.start, model, self.run, self.tokenizers)
         return {}
 
     def outline(self, model: nn.Module) -> str:
@@ -138,7 +139,7 @@ class LabelledTasksJob(TaskMixture):
         counts = run.mixing.counts([len(plan) for plan in own], epoch, run.train.max_epochs or 1)
         plans = [plans_for(job, epoch, count) for job, count in zip(jobs, counts, strict=True)]
         order = run.mixing.order(counts, run.train.seed, epoch)
-        return BatchPlan(Ordered(plans, self._starts, order), (max(plan.padding_waste[0] for plan in own),))
+        return BatchPlan(MixedBatches(plans, self._starts, order), (max(plan.padding_waste[0] for plan in own),))
 
     def padding(self, plan: BatchPlan) -> str:
         """Return a note on the share of padding."""
@@ -161,14 +162,14 @@ class LabelledTasksJob(TaskMixture):
     def trial(self, model: Any) -> TaskBatch:
         """Return a trial batch of the first task."""
         first = self._members[0]
-        return TaskBatch(first.name, first.job.trial(first.body(model)))
+        return TaskBatch(first.name, first.job.trial(first.part(model)))
 
     def validator(self, model: Any, device: torch.device) -> TasksValidator:
         """Return a validator for all tasks."""
         return TasksValidator(
             {
                 each.name: TaskValidator(
-                    each.job.validator(each.body(model), device),
+                    each.job.validator(each.part(model), device),
                     each.job.run.train.metric,
                     each.weight,
                     isinstance(each.job, LabelledJob),

@@ -10,8 +10,8 @@ from dragoman.data.batches.plan import BatchPlan
 from dragoman.data.held_out.check import Finding, TextSet, check_texts
 from dragoman.data.preparation.prepare import prepare_texts
 from dragoman.models.parts import count_parameters
-from dragoman.tasks.corpus_job import CorpusJob, check_block
-from dragoman.tasks.held_out_text import HeldOutText
+from dragoman.tasks.corpora.held_out_text import HeldOutText
+from dragoman.tasks.corpora.job import CorpusJob, check_block
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.training.objectives.objective import LossContext, Objective

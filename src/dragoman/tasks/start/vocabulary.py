@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from dragoman.base.errors import ConfigError
 from dragoman.checkpoint.folder import read_config
 from dragoman.tasks.estimation import EstimatedRun
-from dragoman.tasks.start import stored_text
+from dragoman.tasks.start.settings import stored_text
 from dragoman.text.tokenizers import TextConfig, Tokenizers
 from dragoman.training.task import RunConfig
 
