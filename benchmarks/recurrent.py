@@ -217,7 +217,7 @@ def dragoman_step(vocabulary: int, wiring: str, bf16: bool, folder: Path) -> Ste
         SingleProcess(model, objective),
         AdamConfig().build(model, torch.float32),
         Runtime(torch.device("cpu"), torch.bfloat16 if bf16 else torch.float32),
-        Journal(folder / "decisions.jsonl"),
+        journal=Journal(folder / "decisions.jsonl"),
     )
     numbers = itertools.count(1)
     return lambda batch: engine.step(Update([batch]), TrainingPoint(next(numbers)), LEARNING_RATE).loss

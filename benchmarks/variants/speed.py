@@ -45,7 +45,7 @@ class Contender:
             SingleProcess(self._trained, CrossEntropy(train.objective)),
             train.optimiser.build(self._trained, torch.float32),
             Runtime(torch.device("cpu"), torch.bfloat16 if train.precision == "bfloat16" else torch.float32),
-            Journal(scratch / "decisions.jsonl"),
+            journal=Journal(scratch / "decisions.jsonl"),
         )
         self._numbers = itertools.count(1)
         self._batches = self._windows()

@@ -104,7 +104,9 @@ def test_validation_computes_the_metric_that_decides(metric: str) -> None:
     def judged(count: int) -> Validation:
         sets = [_held_out(f"set {number}") for number in range(count)]
         metrics = validation_metrics(metric)
-        return ValidationSets(build_validators(sets, model, translator, 1, metrics), metrics).run(Runtime(CPU))
+        return ValidationSets(build_validators(sets, model, translator, beam=1, metrics=metrics), metrics).run(
+            Runtime(CPU)
+        )
 
     one, two = judged(1), judged(2)
     outputs = translator.translate(SOURCES, search={"beam": 1, "length_factor": 1.5})

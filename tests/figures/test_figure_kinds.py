@@ -50,7 +50,7 @@ def figures() -> dict[str, Figure]:
         "tree": search_tree(tree_record()),
         "curves": replace(runs, panels=runs.panels[:2]),
         "lens": layer_lens(["layer 1", "layer 2"], ["Hund", "</s>"], ["ab", "cd"], np.array([[0.5, 0.2], [0.9, 1.0]])),
-        "links": alignment_figure("a b c".split(), "A B".split(), {"HMM": [(0, 0), (2, 0)]}, GOLD),
+        "links": alignment_figure("a b c".split(), "A B".split(), {"HMM": [(0, 0), (2, 0)]}, gold=GOLD),
         "comparison": Comparison(
             title="t",
             caption="c",
@@ -138,7 +138,9 @@ def test_the_largest_probabilities_and_the_rest_sum_to_one() -> None:
 
 
 def test_links_have_the_error_rate_of_the_metric() -> None:
-    figure = alignment_figure("a b c".split(), "A B".split(), {"one": [(0, 0), (1, 1)], "two": [(0, 0), (2, 0)]}, GOLD)
+    figure = alignment_figure(
+        "a b c".split(), "A B".split(), {"one": [(0, 0), (1, 1)], "two": [(0, 0), (2, 0)]}, gold=GOLD
+    )
     assert figure.error_rates == {"one": 0.0, "two": pytest.approx(50.0)}, "1 − (1 + 1) / (2 + 2)"
     confusion = link_confusion({"two": [{(0, 0), (2, 0), (2, 1)}]}, [GOLD])
     assert confusion.counts.tolist() == [[1, 1, 1, 1]], "a sure, a possible and a wrong link; one sure link is missed"
@@ -148,8 +150,8 @@ def test_hidden_links_are_not_drawn_and_the_others_look_the_same() -> None:
     links = {"one": [(0, 0)], "two": [(1, 1)], "three": [(2, 0)]}
     weights = {"two": np.array([[0.25, 0.5], [0.125, 0.75], [0.0, 0.0]])}
     words = "a b c".split(), "A B".split()
-    all_layers = alignment_figure(*words, links, GOLD, weights)
-    some = alignment_figure(*words, links, GOLD, weights, ("one", "gold"))
+    all_layers = alignment_figure(*words, links, gold=GOLD, weights=weights)
+    some = alignment_figure(*words, links, gold=GOLD, weights=weights, hidden=("one", "gold"))
 
     def marks(figure: Alignments) -> list[tuple[object, ...]]:
         lines = [line for line in figure.draw().axes[0].lines if len(line.get_xdata()) == 1]

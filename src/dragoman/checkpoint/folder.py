@@ -68,6 +68,7 @@ def write_model_folder(
     config_yaml: str,
     tokenizers: Tokenizers | None,
     meta: Meta,
+    *,
     companions_of: Path | None = None,
     samples: Samples = MappingProxyType({}),
 ) -> None:

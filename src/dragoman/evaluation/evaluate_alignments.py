@@ -68,7 +68,7 @@ class AlignmentEvaluation:
         if not source or not target:
             raise ConfigError(f"--draw-line {line}: one side of this line is blank, so choose another line")
         links = [system[line - 1] for system in self.aligned]
-        return alignment_figure(source, target, self._named(links), self.annotated[line - 1])
+        return alignment_figure(source, target, self._named(links), gold=self.annotated[line - 1])
 
     def _named(self, values: Sequence[_Value]) -> dict[str, _Value]:
         """Return values by the name of the system."""
@@ -117,7 +117,7 @@ def evaluate_alignments(
 ) -> AlignmentEvaluation:
     """Compute AER, precision, recall and F1 of word alignments, like `dragoman evaluate --alignments`.
 
-    gold: annotated links, sure and possible, in a format of `statistical.alignment.links.link_files`; a file or a list
+    gold: annotated links, sure and possible, in a format of `statistical.alignment.links`; a file or a list
     of lines. hypothesis: the links of a system or several systems, or a mapping from names to links. All links of a
     system count the same. Each system after the first is compared with the first by paired bootstrap. gold_base,
     hypothesis_base: the number of the first word of a sentence, 0 or 1; None: detected. source, target: the tokenised

@@ -184,6 +184,7 @@ def alignment_figure(
     source: Sequence[str],
     target: Sequence[str],
     aligners: Mapping[str, Collection[Link]],
+    *,
     gold: GoldLinks | None = None,
     weights: Mapping[str, NDArray[np.float64]] | None = None,
     hidden: Collection[str] = (),

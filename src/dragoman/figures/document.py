@@ -59,7 +59,7 @@ def _shades(sentence: SentenceWeights) -> list[float]:
 def _lines(sentence: SentenceWeights) -> Iterator[list[tuple[str, float, float]]]:
     """Yield the words of each line with their shades and widths in inches."""
     limit = _WIDTH - _LEFT - _RIGHT
-    return word_lines(sentence.words, _shades(sentence), _word_width, limit, _GAP, _MAX_LENGTH)
+    return word_lines(sentence.words, _shades(sentence), _word_width, limit=limit, gap=_GAP, length=_MAX_LENGTH)
 
 
 def _word_width(word: str, value: float) -> float:

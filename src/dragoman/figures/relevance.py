@@ -82,7 +82,7 @@ def _sums(relevance: Relevance) -> str:
 
 def _lines(text: RelevantText) -> Iterator[list[tuple[str, float, float]]]:
     """Yield the words of each line with their values and widths in inches."""
-    return word_lines(text.words, text.values, _word_width, _WIDTH - 2 * _MARGIN, _GAP, _MAX_LENGTH)
+    return word_lines(text.words, text.values, _word_width, limit=_WIDTH - 2 * _MARGIN, gap=_GAP, length=_MAX_LENGTH)
 
 
 def _word_width(word: str, value: float) -> float:

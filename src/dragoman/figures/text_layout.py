@@ -92,6 +92,7 @@ def word_lines(
     words: Sequence[str],
     values: Sequence[float],
     width: Callable[[str, float], float],
+    *,
     limit: float,
     gap: float,
     length: int,

@@ -84,7 +84,7 @@ class AlignmentComparison:
         The weights of gradients are divided by their sum over the source words. hidden: as in `Alignments`.
         """
         weights = {name: (_shares(each) if name == GRADIENT else each).T for name, each in self.weights.items()}
-        return alignment_figure(self.source, self.target, self.links, self.gold, weights, hidden)
+        return alignment_figure(self.source, self.target, self.links, gold=self.gold, weights=weights, hidden=hidden)
 
     def confusion(self) -> Confusion:
         """Return the numbers of links of each aligner by their agreement with the annotation.

@@ -37,7 +37,15 @@ def test_worked_example() -> None:
 def test_probabilities_and_limits() -> None:
     sources, targets = ["dog"] * 10, ["Hund"] * 6 + ["hund"] + ["Köter"] * 2 + ["Rüde"]
     links = [((0, 0),)] * 10
-    found = extract_dictionary([*sources, "cur"], [*targets, "Köter"], [*links, ((0, 0),)], WordsConfig(), 1, 0.2, 2)
+    found = extract_dictionary(
+        [*sources, "cur"],
+        [*targets, "Köter"],
+        [*links, ((0, 0),)],
+        WordsConfig(),
+        min_count=1,
+        min_probability=0.2,
+        translations=2,
+    )
     assert found.entries == (
         Entry("dog", "Hund", 7, 0.7, 1),
         Entry("dog", "Köter", 2, 0.2, 2 / 3),

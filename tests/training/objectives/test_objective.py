@@ -47,7 +47,7 @@ def test_a_unigram_prior_equals_its_formula(monkeypatch: pytest.MonkeyPatch, chu
     prior = torch.rand(SIZE).softmax(0)
     prior[3:9] = 0
     prior /= prior.sum()
-    total, _ = projected_cross_entropy(hidden, weight, labels, 0.2, prior)
+    total, _ = projected_cross_entropy(hidden, weight, labels, 0.2, prior=prior)
     exact = tuple(leaf.detach().double().requires_grad_() for leaf in (hidden, weight))
     goal = 0.8 * functional.one_hot(labels, SIZE).double() + 0.2 * prior.double()
     expected = -(goal * (exact[0] @ exact[1].t()).log_softmax(-1)).sum()
@@ -61,7 +61,7 @@ def test_a_bias_equals_its_formula(monkeypatch: pytest.MonkeyPatch, uniform: boo
     hidden, weight, labels = inputs()
     bias = (3 * torch.randn(SIZE)).requires_grad_()
     prior = None if uniform else torch.rand(SIZE).softmax(0)
-    losses = projected_losses(hidden, weight, labels, 0.2, prior, each, bias=bias)
+    losses = projected_losses(hidden, weight, labels, 0.2, prior, per_row=each, bias=bias)
     exact = tuple(leaf.detach().double().requires_grad_() for leaf in (hidden, weight, bias))
     goal = 0.8 * functional.one_hot(labels, SIZE).double() + 0.2 * (1 / SIZE if prior is None else prior.double())
     rows = -(goal * (exact[0] @ exact[1].t() + exact[2]).log_softmax(-1)).sum(1)
@@ -74,7 +74,7 @@ def test_a_uniform_prior_is_the_default() -> None:
     hidden, weight, labels = inputs()
     uniform = torch.full((SIZE,), 1 / SIZE)
     check(
-        projected_cross_entropy(hidden, weight, labels, 0.3, uniform)[0],
+        projected_cross_entropy(hidden, weight, labels, 0.3, prior=uniform)[0],
         projected_cross_entropy(hidden, weight, labels, 0.3)[0],
         (hidden, weight),
         (hidden, weight),

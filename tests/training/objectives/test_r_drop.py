@@ -89,8 +89,10 @@ def test_equal_passes_have_no_divergence_and_no_gradient_of_it() -> None:
 def test_the_loss_of_each_row_is_that_of_a_single_pass() -> None:
     one, other, weight = leaves()
     labels = (torch.arange(ROWS) % SIZE).repeat(2)
-    given = torch.cat((one, other)), weight, labels, 0.1, None, True
-    torch.testing.assert_close(projected_losses(*given, 5.0).per_row, projected_losses(*given).per_row)
+    given = torch.cat((one, other)), weight, labels, 0.1, None
+    torch.testing.assert_close(
+        projected_losses(*given, per_row=True, alpha=5.0).per_row, projected_losses(*given, per_row=True).per_row
+    )
 
 
 class _Largest(TorchDispatchMode):

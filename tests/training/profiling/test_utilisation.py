@@ -80,7 +80,7 @@ def test_the_rate_is_that_of_the_fastest_product(monkeypatch: pytest.MonkeyPatch
 
 
 def test_log_lines_report_the_utilisation_of_their_own_speed(tmp_path: Path) -> None:
-    with Reporter(tmp_path, 1, 0, PendingSums(), Utilisation(1e6, 1e9)) as report:
+    with Reporter(tmp_path, 1, 0, unlogged=PendingSums(), utilisation=Utilisation(1e6, 1e9)) as report:
         report.step(StepResult(4.0, 4.0, 1.0, 10), RunStatus(1, 1, 0.1, 1.0, 10, Horizon(0, 0.0, 3)))
     line = json.loads((tmp_path / LOG_FILE).read_text())
     assert line["utilisation"] == pytest.approx(line["target_tokens_per_second"] * 1e-3)

@@ -41,6 +41,7 @@ def import_model(
     sections: Mapping[str, Config],
     tokenizer: Tokenizer,
     table: WeightTable,
+    *,
     tensors: Mapping[str, Tensor],
     path: Path,
 ) -> ImportedModel:
@@ -112,6 +113,7 @@ def write_folder(
     out: Path,
     config: Mapping[str, Any],
     tensors: Mapping[str, Tensor],
+    *,
     write_vocabulary: Callable[[Path], None],
     generation: Mapping[str, Any] | None = None,
 ) -> None:

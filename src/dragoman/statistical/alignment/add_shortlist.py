@@ -52,8 +52,8 @@ def shortlist(
             tokenizers.sizes,
             config,
             placeholder_tokens(tokenizers),
-            threads,
-            provenance(config, None),
+            threads=threads,
+            provenance=provenance(config, None),
         )
         trained.save(folder)
         info(f"The shortlist is in {folder / SHORTLIST}. Use it with search.shortlist=true")

@@ -114,7 +114,13 @@ def lexicon(
             aligner = WordAligner.load(model)
             aligned = aligner.align_pairs(sources, targets, config.symmetrization, threads)
         dictionary = extract_dictionary(
-            sources, targets, aligned.alignments, aligner.config.words, min_count, min_probability, translations
+            sources,
+            targets,
+            aligned.alignments,
+            aligner.config.words,
+            min_count=min_count,
+            min_probability=min_probability,
+            translations=translations,
         )
         if not dictionary.entries:
             raise DataError(
@@ -132,6 +138,7 @@ def extract_dictionary(
     targets: Sequence[str],
     alignments: Sequence[Alignment],
     words: WordsConfig,
+    *,
     min_count: int,
     min_probability: float,
     translations: int,

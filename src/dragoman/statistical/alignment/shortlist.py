@@ -63,6 +63,7 @@ class Shortlist:
         sizes: VocabularySizes,
         config: ShortlistConfig,
         always: Iterable[int] = (),
+        *,
         threads: int | None = None,
         provenance: str = "",
     ) -> Self:

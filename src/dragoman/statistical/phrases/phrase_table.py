@@ -128,7 +128,15 @@ def estimate_table(
     source_nodes, target_nodes = counts.source[kept], counts.target[kept]
     del counts, kept
     stored = reordering if orientations else None
-    return _assemble(source_trie, target_trie, source_nodes, target_nodes, features, stored, method.max_phrase_length)
+    return _assemble(
+        source_trie,
+        target_trie,
+        source_nodes,
+        target_nodes,
+        features=features,
+        reordering=stored,
+        max_length=method.max_phrase_length,
+    )
 
 
 class Phrases(NamedTuple):
@@ -150,7 +158,15 @@ def build_table(sources: Phrases, targets: Phrases, features: NDArray[np.float32
     source_trie, source = build_trie(*sources)
     target_trie, target = build_trie(*targets)
     order = np.argsort(source, kind="stable")
-    return _assemble(source_trie, target_trie, source[order], target[order], features[order], None, max_length)
+    return _assemble(
+        source_trie,
+        target_trie,
+        source[order],
+        target[order],
+        features=features[order],
+        reordering=None,
+        max_length=max_length,
+    )
 
 
 def _assemble(
@@ -158,6 +174,7 @@ def _assemble(
     target: Trie,
     source_nodes: Ids,
     target_nodes: Ids,
+    *,
     features: NDArray[np.float32],
     reordering: NDArray[np.float32] | None,
     max_length: int,

@@ -22,6 +22,7 @@ def write_card_section(
     report: Report,
     data: str,
     labels: tuple[Iterable[str], Iterable[str]],
+    *,
     facts: Sequence[tuple[str, str]] = (),
     task: str | None = None,
 ) -> None:

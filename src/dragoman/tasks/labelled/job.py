@@ -329,10 +329,12 @@ class LabelledJob(Job):
             self._reader,
             self.valid,
             self._valid_inputs,
-            lambda numbers: collate_rows(rows, numbers),
-            self.objective(device),
-            lambda examples, predictions: compare_with_labels(self.run.model.head, examples, predictions, samples=0),
-            self.further_scores,
+            collate=lambda numbers: collate_rows(rows, numbers),
+            objective=self.objective(device),
+            judge=lambda examples, predictions: compare_with_labels(
+                self.run.model.head, examples, predictions, samples=0
+            ),
+            further=self.further_scores,
         )
 
     def measure(self, folder: Path) -> None:
@@ -350,7 +352,9 @@ class LabelledJob(Job):
         labels = tuple(
             [label for example in each for label in self.labels(example)] for each in (self.train, self.valid)
         )
-        write_card_section(folder, report, self.run.data.names("valid"), (labels[0], labels[1]), facts, self._task)
+        write_card_section(
+            folder, report, self.run.data.names("valid"), (labels[0], labels[1]), facts=facts, task=self._task
+        )
 
     def meta(self, step: int, validation: Validation | None, averaged_steps: tuple[int, ...]) -> Meta:
         """Return the model's metadata, including language, licence and fingerprints of the examples."""

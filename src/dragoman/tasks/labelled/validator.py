@@ -41,6 +41,7 @@ class LabelledValidator:
         reader: HeadReader,
         examples: Sequence[Any],
         inputs: Sequence[Sequence[ModelInput]],
+        *,
         collate: Callable[[Sequence[int]], LabelledBatch],
         objective: Objective,
         judge: Judge,

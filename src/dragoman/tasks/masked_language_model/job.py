@@ -145,9 +145,14 @@ class MaskedLanguageModelJob(TextJob):
         """Return a validator that computes loss, perplexity and accuracy of masked tokens on each validation set."""
         masker, block, train = self._masker(_VALIDATION_SEED), self.run.data.block, self.run.train
         detector = Detector(self._vocabulary) if train.replaced_tokens else None
-        parts = (masker, block, model, bool(train.next_sentence), detector, train.replaced_tokens)
+        options: dict[str, Any] = {
+            "model": model,
+            "pairs": bool(train.next_sentence),
+            "detector": detector,
+            "weight": train.replaced_tokens,
+        }
         return MaskedValidationSets(
-            {text.name: MaskedTextValidator(text, self.tokenizer, *parts) for text in self._held_out}
+            {text.name: MaskedTextValidator(text, self.tokenizer, masker, block, **options) for text in self._held_out}
         )
 
     @property

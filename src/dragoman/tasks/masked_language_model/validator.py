@@ -43,6 +43,7 @@ class MaskedTextValidator:
         tokenizer: Tokenizer,
         masker: Masker,
         block: int,
+        *,
         model: Any,
         pairs: bool = False,
         detector: Detector | None = None,

@@ -149,7 +149,7 @@ class NodesJob(Job):
             ("Edges", f"{len(self.graph.pairs):,}"),
             *training_facts(self.run, self.start, self.contents["valid"]),
         ]
-        write_card_section(folder, report, self.contents["valid"].name, (named[0], named[1]), facts)
+        write_card_section(folder, report, self.contents["valid"].name, (named[0], named[1]), facts=facts)
 
     def meta(self, step: int, validation: Validation | None, averaged_steps: tuple[int, ...]) -> Meta:
         """Return the model's metadata, including licence and fingerprint of the graph."""

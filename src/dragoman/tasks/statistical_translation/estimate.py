@@ -176,7 +176,9 @@ class Estimation:
             sources = [decoder.encode(text, each) for (text, _), each in zip(pairs, ids, strict=True)]
             references = [reference for _, reference in pairs]
             metric = ngram_metrics()["bleu"].with_tokenizer(self._bleu_tokenizer.name)
-            tuner = WeightTuning(decoder, tokenizers.target, sources, references, metric, self._run.search.beam)
+            tuner = WeightTuning(
+                decoder, tokenizers.target, sources, references, metric=metric, stack=self._run.search.beam
+            )
             found = tuner.run(tuning)
             info(f"Tuning: BLEU {found.before:.2f} with the initial weights, {found.after:.2f} with the tuned weights")
             weights = found.weights

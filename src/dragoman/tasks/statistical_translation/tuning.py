@@ -44,6 +44,7 @@ class WeightTuning:
         tokenizer: Tokenizer,
         sources: Sequence[Source],
         references: Sequence[str],
+        *,
         metric: NgramMetric,
         stack: int,
     ) -> None:

@@ -80,7 +80,14 @@ def token_links(prepared: PreparedCorpora, config: AlignerConfig) -> TokenLinks:
     tokenizers, links, counts = prepared.tokenizers, [], []
     for row, alignment in enumerate(aligned.alignments):
         source_ids, target_ids = prepared.dataset[row]
-        found = _row_links(tokenizers, sources[row], targets[row], source_ids.tolist(), target_ids.tolist(), alignment)
+        found = _row_links(
+            tokenizers,
+            sources[row],
+            targets[row],
+            source_ids.tolist(),
+            target_ids=target_ids.tolist(),
+            alignment=alignment,
+        )
         links += found
         counts.append(len(found))
     pairs = np.array(links, np.int32).reshape(-1, 2)
@@ -93,6 +100,7 @@ def _row_links(
     source: str,
     target: str,
     source_ids: list[int],
+    *,
     target_ids: list[int],
     alignment: Alignment,
 ) -> list[tuple[int, int]]:

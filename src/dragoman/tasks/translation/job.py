@@ -238,7 +238,9 @@ class TranslationJob(CorpusJob):
         loaded = LoadedModel(model, self.tokenizers, meta, self.run.model_dump(mode="json"))
         translator = Translator.of(loaded, device, warn_unfinished=False)
         metrics, beam = self.metrics, self.run.train.validation_beam
-        validators = build_validators(self._held_out, model, translator, beam, metrics, self._bleu_tokenizers)
+        validators = build_validators(
+            self._held_out, model, translator, beam=beam, metrics=metrics, tokenizers=self._bleu_tokenizers
+        )
         return ValidationSets(validators, metrics)
 
     def meta(self, step: int, validation: Validation | None, averaged_steps: tuple[int, ...]) -> Meta:

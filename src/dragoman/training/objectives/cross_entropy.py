@@ -106,7 +106,7 @@ class CrossEntropy:
             predictions = self.predict(model, batch, point).at(batch.target_positions)
             labels = batch.select_targets(batch.labels)
             hidden, weight, bias = predictions.hidden, predictions.weight, predictions.bias
-            return projected_losses(hidden, weight, labels, self.smoothing, self.prior, True, bias=bias).per_row
+            return projected_losses(hidden, weight, labels, self.smoothing, self.prior, per_row=True, bias=bias).per_row
 
     def loss(
         self,
@@ -128,9 +128,9 @@ class CrossEntropy:
             labels,
             self.smoothing,
             self.prior,
-            bool(auxiliary.decisions),
-            alpha,
-            predictions.bias,
+            per_row=bool(auxiliary.decisions),
+            alpha=alpha,
+            bias=predictions.bias,
         )
         penalty, means = auxiliary.penalty(batch.target_tokens)
         if losses.per_row is not None:

@@ -55,6 +55,7 @@ class Reporter:
         folder: Path,
         log_every: int,
         step: int,
+        *,
         unlogged: PendingSums,
         utilisation: Utilisation | None = None,
         ranks: int = 1,

@@ -187,7 +187,16 @@ class _Loop:
             return NullReporter(progress.unlogged)
         folder, size = self.session.out, self.ranks.size
         shown = every if self.config.validate_every == 1 else 1
-        return Reporter(folder, every, progress.step, progress.unlogged, self.utilisation, size, self.job.unit, shown)
+        return Reporter(
+            folder,
+            every,
+            progress.step,
+            unlogged=progress.unlogged,
+            utilisation=self.utilisation,
+            ranks=size,
+            unit=self.job.unit,
+            shown_every=shown,
+        )
 
     def _epoch(self, interruption: Interruption, report: Reporter) -> None:
         progress, config = self.progress, self.config

@@ -176,7 +176,9 @@ def _build_session(prepared: PreparedRun, ranks: Ranks, stack: ExitStack, chosen
     return Session(
         job=job,
         model=model,
-        engine=Engine(config, parallel, optimiser, runtime, prepared.journal, threads, captured),
+        engine=Engine(
+            config, parallel, optimiser, runtime, journal=prepared.journal, threads=threads, captured=captured
+        ),
         unfreezing=None if unfreeze_every is None else GradualUnfreezing(model, unfreeze_every),
         average=ParameterAverage(model, config.ema) if config.ema is not None else None,
         validator=job.validator(parallel.model, ranks.device),

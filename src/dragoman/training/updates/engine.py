@@ -58,6 +58,7 @@ class Engine:
         parallel: SingleProcess,
         optimiser: torch.optim.Optimizer,
         runtime: Runtime,
+        *,
         journal: Journal,
         threads: Threads | None = None,
         captured: CapturedPasses | None = None,

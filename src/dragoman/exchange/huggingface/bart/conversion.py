@@ -66,7 +66,9 @@ def read_bart(folder: Path, config: Mapping[str, Any], allow_pickle: bool) -> Im
     text = TextConfig(subword=GPT2BPEConfig(), normalization=tokenizer.normalization)
     sections = {"model": model, "text": text, "search": search}
     table = weight_table(model, order, tokenizer.size)
-    return import_model(settings.architecture or ARCHITECTURES[0], sections, tokenizer, table, tensors, path)
+    return import_model(
+        settings.architecture or ARCHITECTURES[0], sections, tokenizer, table, tensors=tensors, path=path
+    )
 
 
 def write_bart(folder: Path, out: Path) -> None:
@@ -110,4 +112,4 @@ def write_bart(folder: Path, out: Path) -> None:
     def vocabulary(staged: Path) -> None:
         write_byte_level(staged, tokenizer, about, processor)
 
-    write_folder(folder, out, content | ids, tensors, vocabulary, generation)
+    write_folder(folder, out, content | ids, tensors, write_vocabulary=vocabulary, generation=generation)

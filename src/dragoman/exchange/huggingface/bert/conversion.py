@@ -37,7 +37,7 @@ def read_bert(folder: Path, config: Mapping[str, Any], allow_pickle: bool) -> Im
     model = model_section(settings, POOLER in names, {POOLER, NEXT_SENTENCE} <= names, folder / CONFIG)
     table = weight_table(model, bert_order(tokenizer), tokenizer.size)
     sections = {"model": model, "text": TextConfig(subword=subword)}
-    return import_model(settings.architecture, sections, tokenizer, table, tensors, path)
+    return import_model(settings.architecture, sections, tokenizer, table, tensors=tensors, path=path)
 
 
 def write_bert(folder: Path, out: Path) -> None:
@@ -59,7 +59,9 @@ def write_bert(folder: Path, out: Path) -> None:
     if model.head.kind == "none":  # Hugging Face's class without a head names its tensors without the prefix
         tensors = {name.removeprefix(PREFIX): tensor for name, tensor in tensors.items()}
     positions = content["max_position_embeddings"]
-    write_folder(folder, out, content, tensors, lambda staged: write_vocabulary(staged, tokenizer, positions))
+    write_folder(
+        folder, out, content, tensors, write_vocabulary=lambda staged: write_vocabulary(staged, tokenizer, positions)
+    )
 
 
 def _fold_scale(parameters: Mapping[str, Tensor], model: EncoderOnlyConfig) -> dict[str, Tensor]:

@@ -57,7 +57,9 @@ def read_gpt2(folder: Path, config: Mapping[str, Any], allow_pickle: bool) -> Im
     text = TextConfig(subword=GPT2BPEConfig(), normalization=tokenizer.normalization)
     sections = {"model": model, "text": text, "search": search}
     table = weight_table(model, order, tokenizer.size)
-    imported = import_model(settings.architecture or ARCHITECTURES[0], sections, tokenizer, table, tensors, path)
+    imported = import_model(
+        settings.architecture or ARCHITECTURES[0], sections, tokenizer, table, tensors=tensors, path=path
+    )
     if special[BOS] is None:  # for models that start from this one and have another start symbol
         embeddings = imported.parameters[TOKENS]
         embeddings[BOS] = embeddings[EOS]
@@ -121,4 +123,4 @@ def write_gpt2(folder: Path, out: Path) -> None:
     def vocabulary(staged: Path) -> None:
         write_byte_level(staged, tokenizer, about)
 
-    write_folder(folder, out, content | ids, tensors, vocabulary, generation)
+    write_folder(folder, out, content | ids, tensors, write_vocabulary=vocabulary, generation=generation)

@@ -95,7 +95,9 @@ def write_marian(folder: Path, out: Path) -> None:
         (staged / SOURCE_MODEL).write_bytes(source.model)
         (staged / TARGET_MODEL).write_bytes(target.model)
 
-    write_folder(folder, out, content | ids, marian_parameters, write_vocabularies, generation)
+    write_folder(
+        folder, out, content | ids, marian_parameters, write_vocabulary=write_vocabularies, generation=generation
+    )
 
 
 def _meta(tokenizer_config: Mapping[str, Any], tokenizers: Tokenizers) -> Meta:

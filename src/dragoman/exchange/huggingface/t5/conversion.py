@@ -36,7 +36,9 @@ def read_t5(folder: Path, config: Mapping[str, Any], allow_pickle: bool) -> Impo
     search = search_section(*read_generation(folder, config), None, order)
     sections = {"model": model, "text": TextConfig(subword=T5UnigramConfig()), "search": search}
     table = weight_table(model, order, tokenizer.size)
-    return import_model(settings.architecture or ARCHITECTURES[0], sections, tokenizer, table, tensors, path)
+    return import_model(
+        settings.architecture or ARCHITECTURES[0], sections, tokenizer, table, tensors=tensors, path=path
+    )
 
 
 def write_t5(folder: Path, out: Path) -> None:
@@ -59,4 +61,11 @@ def write_t5(folder: Path, out: Path) -> None:
     start, end = order.index(BOS), order.index(EOS)
     ids = {"pad_token_id": start, "eos_token_id": end, "decoder_start_token_id": start}
     generation = {**generation_json(stored.search(SearchConfig), None, order), **ids}
-    write_folder(folder, out, content | ids, tensors, lambda staged: write_vocabulary(staged, tokenizer), generation)
+    write_folder(
+        folder,
+        out,
+        content | ids,
+        tensors,
+        write_vocabulary=lambda staged: write_vocabulary(staged, tokenizer),
+        generation=generation,
+    )
