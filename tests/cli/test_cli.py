@@ -4,7 +4,7 @@ import json
 import math
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from training_runs import Server
 from dragoman import Translator, __version__
 from dragoman.cli.main import main
 from dragoman.inference.translation.request import TextRequest
-from dragoman.inference.translation.window import WindowTranslation
+from dragoman.inference.translation.stream import LineStream
 
 SOURCES = ["A dog runs .", "", "Two men sleep over the grass .", "  ", "A child"]
 
@@ -237,13 +237,14 @@ def test_evaluate_translates_like_translate(
     tiny_model_folder: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     configs: list[Any] = []
-    translations = WindowTranslation.translations
+    translations = LineStream.translations
 
-    def spy(self: WindowTranslation, lines: Sequence[TextRequest], *given: Any) -> Iterator[Any]:
-        configs.append(lines[0][1].decoding)
-        return translations(self, lines, *given)
+    def spy(self: LineStream, windows: Iterable[Sequence[TextRequest]], *given: Any) -> Iterator[Any]:
+        first, *others = windows
+        configs.append(first[0][1].decoding)
+        return translations(self, [first, *others], *given)
 
-    monkeypatch.setattr(WindowTranslation, "translations", spy)
+    monkeypatch.setattr(LineStream, "translations", spy)
     model, output = str(tiny_model_folder), str(tmp_path / "output")
     options = ["--beam", "2", "--coverage-penalty", "0.5", "--length-penalty", "none", "--unknown", "forbid"]
     assert main(["translate", model, "-i", str(source), "-o", output, *options]) == 0

@@ -19,11 +19,11 @@ from dragoman.data.lengths import MIN_PAIRS, CorpusLengths, LengthQuantiles, com
 from dragoman.data.preparation.prepare import prepare
 from dragoman.decode.search import SearchConfig
 from dragoman.inference.translation.guard.guard import Guard
-from dragoman.inference.translation.guard.retry import other_searches
 from dragoman.inference.translation.line_division import LineDivision
 from dragoman.inference.translation.line_warnings import LineWarnings
 from dragoman.inference.translation.request import Request
 from dragoman.inference.translation.result import Translation
+from dragoman.inference.translation.rounds.retry import other_searches
 from dragoman.inference.translation.training_texts import TrainingTexts
 from dragoman.tasks.augmentation.filters import FilterConfig, ScoredPair, broken_rule
 from dragoman.tasks.translation.corpus_lengths import measure_lengths

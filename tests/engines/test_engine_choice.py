@@ -20,7 +20,7 @@ from dragoman.engines.engine import AttentionEngine, ContinuousEngine
 from dragoman.engines.native.engine import NativeEngine
 from dragoman.engines.preferred import PreferredEngine
 from dragoman.engines.registry import ENGINES, choose_engine
-from dragoman.engines.torch import TorchEngine
+from dragoman.engines.torch.engine import TorchEngine
 from dragoman.native.build import NoCompilerError
 
 pytest.importorskip("ctranslate2")

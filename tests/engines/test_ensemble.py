@@ -15,7 +15,7 @@ from dragoman.data.batches.batch import pad
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.search import SearchConfig, search
 from dragoman.engines.engine import AttentionEngine
-from dragoman.engines.torch import TorchEngine
+from dragoman.engines.torch.engine import TorchEngine
 from dragoman.inference.translation.translator import Translator
 from dragoman.models.architectures.ensemble import Ensemble
 from dragoman.models.interface import SourceModel

@@ -13,7 +13,7 @@ from dragoman.checkpoint.folder import LoadedModel
 from dragoman.checkpoint.meta import Meta
 from dragoman.decode.sampling import SamplingConfig
 from dragoman.decode.search import SearchConfig
-from dragoman.engines.torch import TorchEngine
+from dragoman.engines.torch.engine import TorchEngine
 from dragoman.inference.translation.result import Translation
 from dragoman.inference.translation.translator import Request, Sampling, Translator
 from dragoman.text.symbols import BOS, EOS, PAD, UNK

@@ -18,8 +18,10 @@ from dragoman.checkpoint.meta import Meta
 from dragoman.cli.main import main
 from dragoman.data.batches.batch import pad
 from dragoman.decode.decoding import Sampling
-from dragoman.decode.search import SearchConfig
-from dragoman.engines.unknown_words import Sentence, UnknownWords, read_dictionary
+from dragoman.decode.prompts import Prompts
+from dragoman.decode.search import Hypothesis, SearchConfig, search
+from dragoman.engines.engine import Prefix, Row
+from dragoman.engines.unknown_words import UnknownWords, read_dictionary
 from dragoman.inference.translation.translator import Translator
 from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
 from dragoman.models.interface import Decoder, Memory, State
@@ -56,6 +58,17 @@ def vocabularies(kind: str = "word") -> Tokenizers:
     return train_tokenizers(TextConfig.model_validate(settings), SOURCES, TARGETS)
 
 
+def row(text: str, config: SearchConfig) -> Row:
+    return Row(1, text, (), config)
+
+
+def searched(words: UnknownWords, decoder: Decoder, memory: Memory, rows: Sequence[Row]) -> list[list[Hypothesis]]:
+    """Search as `TorchEngine` does."""
+    configs = words.configs(decoder, memory, rows)
+    prompts = Prompts.of(decoder, memory, configs, [each.prefix.ids for each in rows])
+    return words.replaced(decoder, memory, rows, search(decoder, prompts, configs))
+
+
 def replaced(
     tokenizers: Tokenizers,
     text: str,
@@ -69,7 +82,9 @@ def replaced(
     memory = Memory(torch.zeros(1, len(ids), 2), torch.ones(1, len(ids), dtype=torch.bool))
     config = SearchConfig.model_validate({"beam": 2, "length_margin": 20, **settings})
     decoder = Script(tokenizers.target.size, written, attended)
-    ((best, *_),) = UnknownWords(tokenizers).search(decoder, memory, [Sentence(text, config, prefix, kept)])
+    ((best, *_),) = searched(
+        UnknownWords(tokenizers), decoder, memory, [row(text, config)._replace(prefix=Prefix(tuple(prefix), kept))]
+    )
     return tokenizers.target.decode(best.tokens, best.unknown)
 
 
@@ -99,7 +114,7 @@ def test_tags_before_the_source_are_not_words() -> None:
     memory = Memory(torch.zeros(1, 5, 2), torch.ones(1, 5, dtype=torch.bool))  # two tags, two words, the end
     weights = [[0.6, 0.1, 0.1, 0.2, 0.0], [0.5, 0.1, 0.3, 0.1, 0.0]]
     searching, decoder = UnknownWords(tokenizers), Script(tokenizers.target.size, [UNK, UNK], weights)
-    ((best, *_),) = searching.search(decoder, memory, [Sentence("Xaver Yvonne", SearchConfig(), tags=2)])
+    ((best, *_),) = searched(searching, decoder, memory, [row("Xaver Yvonne", SearchConfig())._replace(tags=2)])
     assert best.unknown == (" Yvonne", " Xaver")
 
 
@@ -126,7 +141,7 @@ def test_forbidden_unknowns_are_never_written() -> None:
     config = SearchConfig(beam=2, unknown="forbid")
     memory = Memory(torch.zeros(1, 3, 2), torch.ones(1, 3, dtype=torch.bool))
     decoder = Script(tokenizers.target.size, [UNK], looking(0))
-    ((best, *_),) = UnknownWords(tokenizers).search(decoder, memory, [Sentence("Xaver Zoe", config)])
+    ((best, *_),) = searched(UnknownWords(tokenizers), decoder, memory, [row("Xaver Zoe", config)])
     assert UNK not in best.tokens
     assert best.unknown == ()
 
@@ -156,8 +171,8 @@ def test_real_decoders_without_attention(decoder: dict[str, Any]) -> None:
     for unknown, allowed in ((None, True), ("forbid", True), ("copy", False)):
         config = SearchConfig.model_validate({"beam": 2, "length_margin": 2, "unknown": unknown})
         with nullcontext() if allowed else pytest.raises(ConfigError, match="needs attention over the source"):
-            sentences = [Sentence(text, config) for text in TEXTS]
-            found = UnknownWords(tokenizers).search(Eager(model.decoder), memory, sentences)
+            rows = [row(text, config) for text in TEXTS]
+            found = searched(UnknownWords(tokenizers), Eager(model.decoder), memory, rows)
             assert not any(UNK in best.tokens for best, *_ in found)
 
 
@@ -263,8 +278,8 @@ def test_words_are_those_that_single_steps_attend_to(name: str) -> None:
     for seed in (3, 4):
         model = random_model(*DECODERS[name], tokenizers, seed)
         memory = model.encode(*pad(ids, after=(EOS,)))
-        sentences = [Sentence(text, config) for text in TEXTS]
-        found = UnknownWords(tokenizers).search(Eager(model.decoder), memory, sentences)
+        rows = [row(text, config) for text in TEXTS]
+        found = searched(UnknownWords(tokenizers), Eager(model.decoder), memory, rows)
         for text, source, hypotheses in zip(TEXTS, ids, found, strict=True):
             words = tokenizers.source.words(text)[1]
             alone = model.encode(*pad([source], after=(EOS,)))
@@ -340,12 +355,12 @@ def test_a_vocabulary_without_unknowns_forbids_them_and_warns_once(
     memory = Memory(torch.zeros(1, 3, 2), torch.ones(1, 3, dtype=torch.bool))
     for unknown, told in ((None, 0), ("forbid", 0), ("copy", 1), ("copy", 0)):
         config = SearchConfig.model_validate({"beam": 1, "unknown": unknown})
-        ((best,),) = searching.search(decoder, memory, [Sentence("Xaver Zoe", config)])
+        ((best,),) = searched(searching, decoder, memory, [row("Xaver Zoe", config)])
         assert UNK not in best.tokens
         assert capsys.readouterr().err.count("has no effect: this model's vocabulary can encode any text") == told
     missing = SearchConfig.model_validate({"unknown": {"kind": "dictionary", "path": str(tmp_path / "none")}})
     with pytest.raises(DataError, match="There is no file"):
-        searching.search(decoder, memory, [Sentence("Xaver Zoe", missing)])
+        searched(searching, decoder, memory, [row("Xaver Zoe", missing)])
 
 
 def test_a_source_of_vectors_has_no_words_to_show(capsys: pytest.CaptureFixture[str]) -> None:
@@ -354,7 +369,7 @@ def test_a_source_of_vectors_has_no_words_to_show(capsys: pytest.CaptureFixture[
     decoder = Script(tokenizers.target.size, [UNK], looking(0))
     memory = Memory(torch.zeros(1, 3, 2), torch.ones(1, 3, dtype=torch.bool))
     config = SearchConfig.model_validate({"beam": 1, "unknown": "copy"})
-    ((best,),) = UnknownWords(tokenizers).search(decoder, memory, [Sentence("[[1, 2], [3, 4]]", config)])
+    ((best,),) = searched(UnknownWords(tokenizers), decoder, memory, [row("[[1, 2], [3, 4]]", config)])
     assert UNK not in best.tokens
     assert "sources of this model are vectors" in capsys.readouterr().err
 

@@ -10,7 +10,7 @@ from dragoman.base.errors import ConfigError, ModelError
 from dragoman.base.log import info, warn
 from dragoman.base.machine.device import choose_device
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
-from dragoman.engines.torch import TorchEngine
+from dragoman.engines.torch.engine import TorchEngine
 from dragoman.exchange.ctranslate2.folder import is_exported
 from dragoman.models.architectures.ensemble import Ensemble
 from dragoman.text.tokenizer import Tokenizer

@@ -26,7 +26,7 @@ from dragoman.engines.native.engine import NativeEngine
 from dragoman.engines.native.model import stacks
 from dragoman.engines.preferred import PreferredEngine
 from dragoman.engines.statistical import StatisticalEngine
-from dragoman.engines.torch import AttentionTorchEngine
+from dragoman.engines.torch.engine import AttentionTorchEngine
 from dragoman.exchange.ctranslate2.folder import (
     ComputeSettings,
     ExportedModel,

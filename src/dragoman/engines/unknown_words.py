@@ -2,25 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.log import warn
 from dragoman.data.corpora.lines import has_broken_utf8, open_lines
-from dragoman.decode.constraints.constraint import Constraint, Constraints, Edges, tokens_needed
-from dragoman.decode.constraints.word_edges import word_edges
-from dragoman.decode.prompts import Prompts
-from dragoman.decode.rules.rule import Rule
-from dragoman.decode.search import Hypothesis, SearchConfig, search
-from dragoman.decode.shortlist import ShortlistedDecoder
-from dragoman.engines.fusion import FusionRule
+from dragoman.decode.search import Hypothesis, SearchConfig
+from dragoman.engines.engine import Row
 from dragoman.models.interface import Decoder, Memory, source_mask, tree_map
 from dragoman.text.normalization import normalise
 from dragoman.text.symbols import BOS, UNK
@@ -29,23 +20,6 @@ from dragoman.text.unknown_words import Translate, UnknownConfig
 
 _MAX_WEIGHTS = 1 << 20
 """Maximum number of attention weights per head in memory at a time."""
-
-
-class Sentence(NamedTuple):
-    """A source text with the settings of its search.
-
-    prefix: ids at the start of the output. prefix_words: the words that replace the UNKs in the prefix. tags: number of
-    tags before the text in the memory. constraints: phrases that the output must contain. shortlist: the ids that the
-    output may contain; None for all ids.
-    """
-
-    text: str
-    config: SearchConfig
-    prefix: Sequence[int] = ()
-    prefix_words: tuple[str, ...] = ()
-    tags: int = 0
-    constraints: tuple[Constraint, ...] = ()
-    shortlist: NDArray[np.int32] | None = None
 
 
 class UnknownWords:
@@ -61,75 +35,47 @@ class UnknownWords:
         self._translators: dict[UnknownConfig, Translate | None] = {}
         self._has_attention: bool | None = None
 
-    def search(
-        self,
-        decoder: Decoder,
-        memory: Memory,
-        sentences: Sequence[Sentence],
-        fusion: FusionRule | None = None,
-    ) -> list[list[Hypothesis]]:
-        """Run `decode.search.search` for the memory's B sentences, and set `Hypothesis.unknown`.
+    def configs(self, decoder: Decoder, memory: Memory, rows: Sequence[Row]) -> list[SearchConfig]:
+        """Return the search settings of each row of the memory, with UNK allowed if it will be replaced.
 
-        fusion: a language model for all sentences. By default, unknown words are copied if the vocabulary cannot encode
-        all text and the decoder attends to the source; otherwise UNK is forbidden. Raises ConfigError for a setting
-        that needs attention if the decoder has no attention, DataError for a dictionary that cannot be read.
+        By default, unknown words are copied if the vocabulary cannot encode all text and the decoder attends to the
+        source; otherwise UNK is forbidden. Raises ConfigError for a setting that needs attention if the decoder has no
+        attention, DataError for a dictionary that cannot be read.
         """
-        readers = {
-            config: self._reader(decoder, memory, config.unknown)
-            for config in dict.fromkeys(sentence.config for sentence in sentences)
+        own = [row.decoding for row in rows if isinstance(row.decoding, SearchConfig)]
+        resolved = {
+            config: config if self._reader(decoder, memory, config.unknown) is None else _allow_unknown(config)
+            for config in dict.fromkeys(own)
         }
-        resolved = {each: each if reader is None else _allow_unknown(each) for each, reader in readers.items()}
-        configs = [resolved[sentence.config] for sentence in sentences]
-        searched_decoder = self._shortlisted(decoder, memory, sentences)
-        prompts, constraints = self._prompts(searched_decoder, memory, configs, sentences)
-        rules: list[Rule] = []
-        if fusion is not None:
-            prompts, rules = fusion.limit_lengths(prompts), [fusion]
-        searched = search(searched_decoder, prompts, configs, rules, constraints)
+        return [resolved[config] for config in own]
+
+    def replaced(
+        self, decoder: Decoder, memory: Memory, rows: Sequence[Row], found: Sequence[Sequence[Hypothesis]]
+    ) -> list[list[Hypothesis]]:
+        """Return the hypotheses of each row with the words of its UNKs, as `Hypothesis.unknown`."""
         results = [
-            [replace(best, unknown=sentence.prefix_words) for best in hypotheses]
-            for sentence, hypotheses in zip(sentences, searched, strict=True)
+            [replace(each, unknown=row.prefix.unknown) if row.prefix.unknown else each for each in hypotheses]
+            for row, hypotheses in zip(rows, found, strict=True)
         ]
-        incomplete = [
-            (row, rank)
-            for row, sentence in enumerate(sentences)
-            for rank, hypothesis in enumerate(results[row])
-            if readers[sentence.config] is not None and hypothesis.tokens.count(UNK) > len(sentence.prefix_words)
-        ]
+        incomplete: list[tuple[int, int, Translate]] = []
+        for number, row in enumerate(rows):
+            assert isinstance(row.decoding, SearchConfig)
+            if (translate := self._reader(decoder, memory, row.decoding.unknown)) is None:
+                continue
+            for rank, hypothesis in enumerate(results[number]):
+                if hypothesis.tokens.count(UNK) > len(row.prefix.unknown):
+                    incomplete.append((number, rank, translate))
         if not incomplete:
             return results
-        tokens = [results[row][rank].tokens for row, rank in incomplete]
-        attention = _attention(decoder, memory, [row for row, _ in incomplete], tokens)
+        tokens = [results[number][rank].tokens for number, rank, _ in incomplete]
+        attention = _attention(decoder, memory, [number for number, _, _ in incomplete], tokens)
         assert attention is not None
-        for (row, rank), weights in zip(incomplete, attention, strict=True):
-            sentence = sentences[row]
-            translate = readers[sentence.config]
-            assert translate is not None
-            words = self._attended_words(sentence.text, weights[len(sentence.prefix_words) :, sentence.tags :])
-            unknown = (*sentence.prefix_words, *(translated(word, translate) for word in words))
-            results[row][rank] = replace(results[row][rank], unknown=unknown)
+        for (number, rank, translate), weights in zip(incomplete, attention, strict=True):
+            row = rows[number]
+            words = self._attended_words(row.text, weights[len(row.prefix.unknown) :, row.tags :])
+            unknown = (*row.prefix.unknown, *(translated(word, translate) for word in words))
+            results[number][rank] = replace(results[number][rank], unknown=unknown)
         return results
-
-    def _prompts(
-        self, decoder: Decoder, memory: Memory, configs: Sequence[SearchConfig], sentences: Sequence[Sentence]
-    ) -> tuple[Prompts, Constraints | None]:
-        prefixes = [sentence.prefix for sentence in sentences]
-        if not any(sentence.constraints for sentence in sentences):
-            return Prompts.of(decoder, memory, configs, prefixes), None
-        minimum_lengths = [tokens_needed(sentence.constraints) for sentence in sentences]
-        constraints = Constraints([sentence.constraints for sentence in sentences], self._edges)
-        return Prompts.of(decoder, memory, configs, prefixes, minimum_lengths), constraints
-
-    def _shortlisted(self, decoder: Decoder, memory: Memory, sentences: Sequence[Sentence]) -> Decoder:
-        """Return a decoder for the shortlists of the sentences, or the decoder itself if none has a shortlist."""
-        shortlists = [sentence.shortlist for sentence in sentences]
-        if all(each is None for each in shortlists):
-            return decoder
-        return ShortlistedDecoder(decoder, shortlists, self._tokenizers.target.size, source_mask(memory).device)
-
-    @cached_property
-    def _edges(self) -> Edges:
-        return word_edges(self._tokenizers.target)
 
     def _reader(self, decoder: Decoder, memory: Memory, config: UnknownConfig | None) -> Translate | None:
         """Return the function that translates unknown words; None if the search must not generate unknown words."""

@@ -10,10 +10,10 @@ from dragoman.base.errors import ConfigError
 from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.figures.inspection import check_not_blank
 from dragoman.figures.search_tree import Outcome, SearchTreeFigure, search_tree
+from dragoman.inference.translation.files.trees import tree_of
 from dragoman.inference.translation.request import Request
 from dragoman.inference.translation.result import Translation
 from dragoman.inference.translation.translator import Translator
-from dragoman.inference.translation.tree import tree_of
 from dragoman.text.symbols import EOS
 
 DEFAULT_EXACT = 10_000

@@ -19,7 +19,7 @@ from dragoman.decode.search import Hypothesis
 from dragoman.engines.encoder import EncoderEngine
 from dragoman.engines.engine import Engine
 from dragoman.engines.preferred import PreferredEngine
-from dragoman.engines.torch import TorchEngine
+from dragoman.engines.torch.engine import TorchEngine
 from dragoman.figures.inspection import check_not_blank, check_token_count
 from dragoman.inference.generation.language_model import LanguageModel
 from dragoman.inference.prediction.heads.parsing import TreePrediction, span_labels

@@ -12,8 +12,7 @@ from dragoman.data.cleaning.config import CleaningConfig
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.preparation.pipeline import PreparedCorpora
 from dragoman.data.preparation.prepare import prepare
-from dragoman.inference.control.marking import PairMarking, TerminologyConfig
-from dragoman.inference.control.placeholders import PlaceholdersConfig
+from dragoman.inference.control.marking import PairMarking, PlaceholdersConfig, TerminologyConfig
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.text.symbols import TERMINOLOGY
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers

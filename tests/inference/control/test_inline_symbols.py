@@ -9,8 +9,14 @@ from hypothesis import strategies as st
 from tiny_model import SOURCES, TARGETS
 
 from dragoman.inference.control.glossary import Glossary
-from dragoman.inference.control.marking import PairMarking, Terminology, TerminologyConfig, insert_symbols
-from dragoman.inference.control.placeholders import Placeholders, PlaceholdersConfig
+from dragoman.inference.control.marking import (
+    PairMarking,
+    Placeholders,
+    PlaceholdersConfig,
+    Terminology,
+    TerminologyConfig,
+    insert_symbols,
+)
 from dragoman.text.symbols import AS, END, TERM, TERMINOLOGY, UNK, InlineText, placeholder_symbol
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import TextConfig, train_tokenizers

@@ -16,7 +16,7 @@ from toys import fit
 
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.data.batches.batch import collate
-from dragoman.engines.torch import AttentionTorchEngine
+from dragoman.engines.torch.engine import AttentionTorchEngine
 from dragoman.inference.translation.alignment import AttentionAligner
 from dragoman.inference.translation.translator import Translator
 from dragoman.models.architectures.seq2seq import ModelConfig

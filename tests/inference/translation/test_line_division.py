@@ -17,7 +17,7 @@ from dragoman.inference.translation.line_division import LineDivision
 from dragoman.inference.translation.line_warnings import LineWarnings
 from dragoman.inference.translation.request import Request
 from dragoman.inference.translation.result import Translation
-from dragoman.inference.translation.window import WindowTranslation
+from dragoman.inference.translation.stream import LineStream, StreamSettings
 from dragoman.text.sentences.division import MAX_LENGTH
 from dragoman.text.sentences.splitter import may_be_divided
 
@@ -83,21 +83,21 @@ def test_long_lines_that_stay_whole_are_reported_at_once(
     translator: Translator, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Only the first one is, before its search begins, with its number of tokens and the remedy."""
-    monkeypatch.setattr("dragoman.inference.translation.window._LONG_SOURCE", 20)
+    monkeypatch.setattr("dragoman.inference.translation.stream._LONG_SOURCE", 20)
     line = " ".join(LINES) * 2
-    window = WindowTranslation(translator.engine, translator.codec, translator.division)
+    stream = LineStream(translator.engine, translator.codec, translator.division, translator.training_texts)
     beginnings = dict[str, str]()
     for name, request in {
         "divided": translator.request(beam=1),
         "whole": translator.request(beam=1, divide=False),
         "again": translator.request(beam=1, divide=False),
     }.items():
-        found = window.translations([("a dog", request), (line, request)], 2, 7, None)
+        found = stream.translations([[("a dog", request), (line, request)]], StreamSettings(batch_size=2, first=7))
         monkeypatch.setattr(translator.engine, "hypotheses", lambda *_: pytest.fail("the search has begun"))
         with suppress(pytest.fail.Exception):
             next(found)
         monkeypatch.undo()
-        monkeypatch.setattr("dragoman.inference.translation.window._LONG_SOURCE", 20)
+        monkeypatch.setattr("dragoman.inference.translation.stream._LONG_SOURCE", 20)
         beginnings[name] = " ".join(capfd.readouterr().err.split())
     assert beginnings["divided"] == beginnings["again"] == ""
     assert re.search(r"line 8 has \d+ tokens and is translated as a whole.*leave out --no-divide", beginnings["whole"])

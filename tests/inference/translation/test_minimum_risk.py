@@ -1,6 +1,5 @@
 """Minimum-risk choice: sacrebleu's scores from counted n-grams, and the choice compared with brute force."""
 
-from collections.abc import Iterator
 from math import exp
 
 import numpy as np
@@ -10,13 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
+from scripted_engine import ScriptedEngine
 from tiny_model import tiny_tokenizers
 
+from dragoman import Translator
 from dragoman.base.errors import ConfigError, DataError
-from dragoman.inference.translation.reranking.choice import apply_choice
+from dragoman.decode.search import SearchConfig
+from dragoman.inference.translation.line_division import DividedLine
+from dragoman.inference.translation.request import Request
 from dragoman.inference.translation.reranking.minimum_risk import MinimumRisk
 from dragoman.inference.translation.result import Translation
+from dragoman.inference.translation.stream import StreamSettings, Window
 from dragoman.metrics.registry import ngram_metrics
+from dragoman.models.interface import LengthLimit, LengthLimits
 
 SENTENCE = {"bleu": BLEU(effective_order=True), "chrf": CHRF()}
 CORPUS = {"bleu": BLEU(), "chrf": CHRF()}
@@ -76,19 +81,29 @@ def test_there_are_two_utilities() -> None:
         MinimumRisk("ter")
 
 
-def test_lists_are_processed_in_order_and_an_error_follows_earlier_results() -> None:
+@pytest.mark.parametrize("size", [1, 3, 4, 9])
+def test_lists_are_processed_in_order(size: int) -> None:
     lists = [[translation(text, -1.0), translation("a dog", -2.0)] for text in ("the dog", "a dog .", "dogs", "park")]
+    choice = MinimumRisk()
+    lines = [DividedLine("", Request(SearchConfig()))] * len(lists)
+    window = Window(lines, StreamSettings(batch_size=size, choice=choice))
+    found = []
+    for index in (1, 0, 3, 2):
+        window.complete(index, lists[index])
+        found += window.lines()
+        assert len(found) % size == 0
+    assert [*found, *window.lines(is_end=True)] == choice.choose([""] * len(lists), lists)
+    window.check_complete()
 
-    def found(until: int) -> Iterator[list[Translation]]:
-        yield from lists[:until]
-        if until < len(lists):
-            raise DataError("the next line is too long")
 
-    choice, sources = MinimumRisk(), [""] * len(lists)
-    expected = choice.choose(sources, lists)
-    for size in (1, 3, 4, 9):
-        assert list(apply_choice(choice, sources, found(4), size)) == expected
-    stream = apply_choice(choice, sources, found(3), 2)
-    assert [next(stream) for _ in range(3)] == expected[:3]
-    with pytest.raises(DataError, match="too long"):
+def test_an_error_follows_the_results_of_earlier_lines() -> None:
+    """Also of those that wait for a batch of the choice."""
+    tokenizers = tiny_tokenizers()
+    engine = ScriptedEngine(tokenizers, lambda row: [row.text, "a dog"])
+    engine.limits = LengthLimits(LengthLimit("source", 5, "positions"), LengthLimit("target", None, ""))
+    translator = Translator(engine, tokenizers)
+    request = translator.request(beam=2, nbest=2, divide=False)
+    stream = translator.translate_window(["a", "b", "c", "dog " * 9, "d"], request, 2, choice=MinimumRisk())
+    assert [{each.text for each in next(stream)} for _ in range(3)] == [{text, "a dog"} for text in "abc"]
+    with pytest.raises(DataError, match="positions"):
         next(stream)

@@ -10,7 +10,7 @@ from dragoman import Translator
 from dragoman.base.errors import ResourceError
 from dragoman.decode.search import Hypothesis
 from dragoman.engines.engine import Row
-from dragoman.inference.translation.rounds import Search, Steps, search_in_rounds
+from dragoman.inference.translation.rounds.rounds import Rounds, Search, Steps
 
 TOKENIZERS = tiny_tokenizers()
 
@@ -55,6 +55,13 @@ class Narrow(ScriptedEngine):
             yield index, [Hypothesis((len(row.text),), 0.0, 0.0, finished=True)]
 
 
+def searched(engine: ScriptedEngine, steps: dict[int, Steps], batch_size: int) -> list[int]:
+    """Return the keys of the texts in the order in which their translations are complete."""
+    rounds = Rounds(engine, batch_size)
+    assert all(rounds.add(key, each) is None for key, each in steps.items())
+    return [key for key, _ in rounds.run()]
+
+
 def row(text: str) -> Row:
     return Row(1, text, (), Translator(Narrow(TOKENIZERS, loops), TOKENIZERS).request().decoding)
 
@@ -71,7 +78,7 @@ def test_an_optional_search_without_memory_has_no_answer_and_a_required_one_rais
         answers.clear()
         named = {name: steps(name, each) for name, each in searches.items()}
         keys = dict(enumerate(named.values()))
-        return [list(named)[key] for key, _ in search_in_rounds(engine, keys, 2)]
+        return [list(named)[key] for key in searched(engine, keys, 2)]
 
     narrow, wide = Search([row("a"), row("bc")], optional=True), Search([row("d"), row("wide")], optional=True)
     assert run(first=narrow, second=wide, third=narrow, fourth=Search([row("efg")])) == [
@@ -93,10 +100,19 @@ def test_each_text_takes_as_many_rounds_as_it_needs() -> None:
             assert answer is not None and len(answer) == 1
         return []
 
-    found = [key for key, _ in search_in_rounds(engine, {count: steps(count) for count in (3, 1, 2)}, 8)]
+    found = searched(engine, {count: steps(count) for count in (3, 1, 2)}, 8)
     assert found == [1, 2, 3]
     assert [[each.text for each in call] for call in engine.asked] == [
-        ["3 0", "1 0", "2 0"],
-        ["3 1", "2 1"],
+        ["1 0", "2 0", "3 0"],
+        ["2 1", "3 1"],
         ["3 2"],
     ]
+
+
+def test_a_text_that_needs_no_search_is_complete_at_once() -> None:
+    def steps() -> Steps:
+        return []
+        yield
+
+    rounds = Rounds(engine := ScriptedEngine(TOKENIZERS, loops), 8)
+    assert rounds.add(1, steps()) == [] and not list(rounds.run()) and not engine.asked

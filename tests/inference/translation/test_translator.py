@@ -150,7 +150,7 @@ def test_a_sentence_that_does_not_fit_the_memory_is_named(
 
 
 def test_memory_is_estimated_before_the_search(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.engines.torch.available_memory", lambda: 1000)
+    monkeypatch.setattr("dragoman.engines.torch.batches.available_memory", lambda: 1000)
     with pytest.raises(ResourceError, match="line 1 "):
         translator.translate(["Two men"])
     with pytest.raises(ResourceError, match="line 1 "):
@@ -173,7 +173,7 @@ def test_a_model_too_large_to_be_measured_does_not_fit_the_memory(
 def test_a_large_length_limit_is_not_treated_as_the_length(
     translator: Translator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dragoman.engines.torch.available_memory", lambda: 50_000_000)
+    monkeypatch.setattr("dragoman.engines.torch.batches.available_memory", lambda: 50_000_000)
     monkeypatch.setattr(translator.engine, "_decode", lambda rows: [[Hypothesis((), 0.0, 0.0, True)] for _ in rows])
     request = translator.request()
     assert isinstance(request.decoding, SearchConfig)

@@ -15,9 +15,9 @@ from dragoman.addons.serving.translation_job import TranslationJob
 from dragoman.base.cancellation import until_cancelled
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.data.corpora.inputs import one_line
-from dragoman.inference.translation.guard.retry import choose_without_retry
 from dragoman.inference.translation.request import TextRequest
 from dragoman.inference.translation.result import Translation
+from dragoman.inference.translation.rounds.retry import choose_without_retry
 from dragoman.text.words import count_words
 
 Result = TypeVar("Result")

@@ -19,7 +19,7 @@ from dragoman.engines.automatic_precision import automatic_precision
 from dragoman.engines.native.engine import NativeEngine
 from dragoman.engines.preferred import PreferredEngine
 from dragoman.engines.registry import AUTOMATIC
-from dragoman.engines.torch import TorchEngine
+from dragoman.engines.torch.engine import TorchEngine
 from dragoman.exchange.ctranslate2.folder import is_exported
 from dragoman.inference.translation.alignment import Aligner
 from dragoman.inference.translation.continuous import ContinuousTranslation
@@ -266,4 +266,11 @@ def _translator_for_constraints(translator: Translator) -> Translator | None:
         if not isinstance(engine, TorchEngine) or engine.device.type != "cpu":
             return None
     tokenizers, meta, search = translator.tokenizers, translator.meta, translator.own_search
-    return Translator(engine, tokenizers, meta, search, translator.warn_unfinished, translator.aligner)
+    return Translator(
+        engine,
+        tokenizers,
+        meta,
+        search,
+        warn_unfinished=translator.warn_unfinished,
+        aligner=translator.aligner,
+    )

@@ -13,10 +13,10 @@ from dragoman.decode.output import OutputConfig
 from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.engines.engine import ExpectedConstraints, Pair, Prefix, Row
 from dragoman.engines.unknown_words import unknown_words
+from dragoman.inference.control.constraints import ConstrainedSource, ConstraintCodec
 from dragoman.inference.control.control import Control
 from dragoman.inference.control.numbers import NO_BREAK_SPACES
 from dragoman.inference.control.phrase import Phrase
-from dragoman.inference.translation.constraints.codec import ConstrainedSource, ConstraintCodec
 from dragoman.inference.translation.request import Request, TextRequest, check_pairs
 from dragoman.inference.translation.result import Translation
 from dragoman.models.interface import LengthLimits, first_exceeded

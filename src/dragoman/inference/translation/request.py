@@ -1,4 +1,4 @@
-"""`Request`: all settings of a translation."""
+"""`Request`: all settings of a translation; `SourceTags`: the tags that it may have."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -8,10 +8,13 @@ from typing import Any, TypedDict, TypeVar
 
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.settings.load import Overrides
+from dragoman.checkpoint.meta import Meta
 from dragoman.decode.decoding import Decoding, Sampling
 from dragoman.inference.control.control import Control
 from dragoman.inference.control.glossary import Glossary
 from dragoman.inference.translation.guard.guard import Guard
+from dragoman.text.symbols import TO, is_inline, source_tags, tag_languages
+from dragoman.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,11 @@ class Request:
                 )
             if self.guard is not None:
                 raise ConfigError("sampling cannot be combined with a guard, which needs a search: leave out either")
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the hypotheses of one search are the result, because there are neither requirements nor a guard."""
+        return self.control is None and self.guard is None
 
     def settings(self) -> dict[str, Any]:
         """Return all settings except the prefix, as nested JSON values."""
@@ -72,6 +80,59 @@ class Request:
         return replace(self, decoding=self.decoding.model_copy(update=both))
 
 
+class SourceTags:
+    """Determines the tags of source texts. languages: target languages that can be chosen; empty for a model with a
+    single target language that has no tag.
+    """
+
+    def __init__(self, source: Tokenizer, meta: Meta | None = None) -> None:
+        """meta: metadata with the model's languages; without them, all languages with a tag can be chosen."""
+        self._source = source
+        self._only = None if meta is None else meta.target_language
+        self.languages = (
+            tag_languages(source.tags) if meta is None or not meta.target_languages else meta.target_languages
+        )
+
+    def of(self, to: str | None = None, tags: Iterable[str] = ()) -> tuple[str, ...]:
+        """Return the tags that precede a source text, the tag of the target language first.
+
+        to: the target language, which can be omitted if there is only one. Raises ConfigError if the language is
+        missing or unknown, and for an unknown tag.
+        """
+        if isinstance(tags, str):
+            raise TypeError("tags must be a list of strings, not one string")
+        others = tuple(dict.fromkeys(tags))
+        for tag in others:
+            if tag.startswith(TO):
+                raise ConfigError(f"{tag!r} names a target language: use --to instead (in Python, to=)")
+            if is_inline(tag):
+                raise ConfigError(f"{tag!r} cannot be used as a tag: --keep and --glossary insert it automatically")
+        chosen = source_tags(self._language(to), others)
+        self._source.tag_ids(chosen)  # raises for an unknown tag
+        return chosen
+
+    def _language(self, to: str | None) -> str | None:
+        known = ", ".join(self.languages)
+        if to is None:
+            if len(self.languages) > 1:
+                raise ConfigError(
+                    f"this model has several target languages: choose one with --to (in Python, to=): {known}"
+                )
+            return self.languages[0] if self.languages else None
+        if to in self.languages:
+            return to
+        if self.languages:
+            raise ConfigError(f"this model has no target language {to!r}: choose one of {known}")
+        if to == self._only:
+            return None
+        reason = (
+            f"this model has one target language, {self._only}"
+            if self._only
+            else "this model has no choice of target languages"
+        )
+        raise ConfigError(f"{reason}: leave out --to {to}")
+
+
 Requests = Request | Iterable[Request]
 """One request shared by all texts, or one per text."""
 
@@ -99,23 +160,31 @@ class RequestSettings(TypedDict, total=False):
     divide: bool
 
 
-def resolve_requests(
+def with_requests(
+    texts: Iterable[str],
     create: Callable[..., Request],
-    requests: Requests | None,
-    prefixes: Iterable[str] | None,
-    settings: RequestSettings,
-) -> Requests:
-    """Return the requests; if they are None, create one from the settings, and one per prefix from the prefixes.
+    requests: Requests | None = None,
+    prefixes: Iterable[str] | None = None,
+    settings: RequestSettings | None = None,
+) -> Iterator[TextRequest]:
+    """Return each text with its request, one shared by all texts or one per text.
 
-    create: creates a request from settings. Raises ConfigError for requests with further settings.
+    create: creates a request from `settings`, if `requests` is None. prefixes: one per text. Raises ConfigError for
+    requests with further settings. While the pairs are read, raises DataError if the numbers of texts and requests, or
+    of texts and prefixes, differ.
     """
+    settings = settings or {}
     if requests is None:
         request = create(**settings)
-        return request if prefixes is None else (replace(request, prefix=prefix) for prefix in prefixes)
+        if prefixes is None:
+            return ((text, request) for text in texts)
+        return _pairs(texts, (replace(request, prefix=prefix) for prefix in prefixes), "prefixes")
     redundant = [name for name, value in {**settings, "prefixes": prefixes}.items() if value not in (None, ())]
     if redundant:
         raise ConfigError(f"a request contains all settings: leave out {', '.join(redundant)} or the requests")
-    return requests
+    if isinstance(requests, Request):
+        return ((text, requests) for text in texts)
+    return _pairs(texts, requests, "requests")
 
 
 def check_batch_size(batch_size: int) -> None:
@@ -144,13 +213,8 @@ def check_pairs(sources: Sequence[str], targets: Sequence[str]) -> None:
         raise DataError(f"{len(sources)} sources and {len(targets)} targets: each source needs one target")
 
 
-def with_requests(texts: Iterable[str], requests: Requests, name: str) -> Iterator[TextRequest]:
-    """Yield each text with its request. Raises DataError if the numbers of texts and requests differ. name: plural noun
-    for the requests in the message.
-    """
-    if isinstance(requests, Request):
-        yield from ((text, requests) for text in texts)
-        return
+def _pairs(texts: Iterable[str], requests: Iterable[Request], name: str) -> Iterator[TextRequest]:
+    """Yield each text with its request. name: plural noun for the requests in the message."""
     for count, (text, request) in enumerate(zip_longest(texts, requests)):
         if text is None or request is None:
             few, many = ("texts", name) if text is None else (name, "texts")

@@ -1,15 +1,12 @@
 """Results of translation and scoring."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from dragoman.decode.search_tree import SearchTree
 from dragoman.inference.translation.guard.guard import GuardOutcome
 from dragoman.text.tokenizer import Tokenizer
-
-Result = TypeVar("Result")
 
 
 class LinePart(NamedTuple):
@@ -63,20 +60,3 @@ class PairScore:
 
     log_probability: float
     tokens: int
-
-
-def restore_order(count: int, known: dict[int, Result], pending: Iterator[tuple[int, Result]]) -> Iterator[Result]:
-    """Yield the results at positions 0 to count − 1 in order, each as soon as all earlier results are available.
-
-    known: available results by position. pending: yields the positions and results that are not in `known`, in any
-    order.
-    """
-    available = dict(known)
-    for position in range(count):
-        while position not in available:
-            try:
-                other, result = next(pending)
-            except StopIteration:
-                raise RuntimeError(f"the engine returned nothing for position {position} of {count}") from None
-            available[other] = result
-        yield available.pop(position)

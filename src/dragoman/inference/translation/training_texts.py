@@ -43,6 +43,11 @@ class TrainingTexts:
         self._meta, self._tokenizers = meta, tokenizers
         self._sample, self._is_checked = "", False
 
+    @property
+    def are_whole(self) -> bool:
+        """Whether a text is translated as a whole, and may differ from its translation in length."""
+        return self._meta.whole_texts
+
     def lengths(self, tags: Sequence[str] = ()) -> CorpusLengths | None:
         """Return the lengths of the training pairs with these tags; None if the folder lacks them.
 

@@ -17,7 +17,7 @@ from dragoman.decode.decoding import Sampling, SearchSettings, search_config
 from dragoman.decode.search import SearchConfig
 from dragoman.engines.engine import Engine
 from dragoman.engines.registry import open_engine
-from dragoman.engines.torch import AttentionTorchEngine
+from dragoman.engines.torch.engine import AttentionTorchEngine
 from dragoman.figures.inspection import Inspection
 from dragoman.inference.control.control import Control
 from dragoman.inference.control.glossary import Glossary
@@ -26,25 +26,23 @@ from dragoman.inference.translation.codec import Codec
 from dragoman.inference.translation.continuous import ContinuousTranslation, continuous_engine
 from dragoman.inference.translation.inspection import TranslationInspector
 from dragoman.inference.translation.line_division import LineDivision
-from dragoman.inference.translation.line_warnings import LineWarnings
 from dragoman.inference.translation.request import (
     Request,
     Requests,
     RequestSettings,
+    SourceTags,
     TextRequest,
     check_batch_size,
     check_counts,
     check_pairs,
     check_texts,
     chunks,
-    resolve_requests,
     with_requests,
 )
 from dragoman.inference.translation.reranking.choice import Choice
 from dragoman.inference.translation.result import PairScore, Translation
-from dragoman.inference.translation.source_tags import SourceTags
+from dragoman.inference.translation.stream import LineStream, StreamSettings
 from dragoman.inference.translation.training_texts import TrainingTexts
-from dragoman.inference.translation.window import WindowTranslation
 from dragoman.models.attention_weights import AttentionChoice, AttentionMap
 from dragoman.statistical.alignment.links import Alignment
 from dragoman.statistical.alignment.shortlist import Shortlist
@@ -74,6 +72,7 @@ class Translator:
         tokenizers: Tokenizers,
         meta: Meta | None = None,
         search: Mapping[str, Any] | None = None,
+        *,
         warn_unfinished: bool = True,
         aligner: Aligner | None = None,
         supervised_attention: AttentionChoice | None = None,
@@ -92,7 +91,7 @@ class Translator:
         self.training_texts = TrainingTexts(self.meta, tokenizers)
         usual, divides = self.training_texts.has_usual_length, not (tokenizers.reads_vectors or self.meta.whole_texts)
         self.division = LineDivision(self.meta.source_language, self.codec.fits, usual) if divides else None
-        self._translation = WindowTranslation(engine, self.codec, self.division)
+        self._stream = LineStream(engine, self.codec, self.division, self.training_texts)
         self._inspector = TranslationInspector(engine, self.codec)
 
     @classmethod
@@ -125,13 +124,21 @@ class Translator:
         stored, head = find_aligner(folders[0], loaded.config)
         search = loaded.config.get("search")
         shortlist = Shortlist.load(folders[0], loaded.tokenizers.sizes)
-        return cls(opened, loaded.tokenizers, loaded.meta, search, True, aligner or stored, head, shortlist)
+        return cls(
+            opened,
+            loaded.tokenizers,
+            loaded.meta,
+            search,
+            aligner=aligner or stored,
+            supervised_attention=head,
+            shortlist=shortlist,
+        )
 
     @classmethod
     def of(cls, loaded: LoadedModel, device: torch.device, warn_unfinished: bool = True) -> "Translator":
         """Return a translator for a model in memory, in evaluation mode, with PyTorch's engine on `device`."""
         opened = AttentionTorchEngine(loaded.model, loaded.tokenizers, device)
-        return cls(opened, loaded.tokenizers, loaded.meta, loaded.config.get("search"), warn_unfinished)
+        return cls(opened, loaded.tokenizers, loaded.meta, loaded.config.get("search"), warn_unfinished=warn_unfinished)
 
     def request(
         self,
@@ -209,8 +216,10 @@ class Translator:
         """
         if prefixes is not None:
             check_counts(texts, prefixes, "prefixes")
-        resolved = resolve_requests(self.request, requests, prefixes, settings)
-        return [best[0].text for best in self.translate_nbest(texts, resolved, batch_size)]
+        lines = self._lines(texts, requests, prefixes, settings)
+        with Progress("Translating", "texts", len(texts)) as progress:
+            found = list(self._stream.translations([lines], self._settings(batch_size, progress=progress)))
+        return [best[0].text for best in found]
 
     def translate_nbest(
         self, texts: Sequence[str], requests: Requests | None = None, batch_size: int = 64
@@ -220,15 +229,9 @@ class Translator:
         A blank text has one hypothesis, which is its prefix or blank. requests: as in `translate`; None for the model's
         own search settings. Hypothesis n of a text of several sentences consists of hypothesis n of each sentence.
         """
-        check_texts(texts)
-        resolved = resolve_requests(self.request, requests, None, {})
-        if not isinstance(resolved, Request):
-            resolved = list(resolved)
-            check_counts(texts, resolved, "requests")
+        lines = self._lines(texts, requests)
         with Progress("Translating", "texts", len(texts)) as progress:
-            return list(
-                self._windows([tuple(with_requests(texts, resolved, "requests"))], batch_size, progress=progress)
-            )
+            return list(self._stream.translations([lines], self._settings(batch_size, progress=progress)))
 
     def sample(
         self,
@@ -251,9 +254,8 @@ class Translator:
         **settings: Unpack[RequestSettings],
     ) -> Iterator[str]:
         """Like `translate`, but yield translations while lines are read, with a limited number of lines in memory."""
-        resolved = resolve_requests(self.request, requests, prefixes, settings)
-        text_requests = with_requests(lines, resolved, "requests" if prefixes is None else "prefixes")
-        for best in self._windows(chunks(text_requests, WINDOW_BATCHES * batch_size), batch_size):
+        windows = chunks(with_requests(lines, self.request, requests, prefixes, settings), WINDOW_BATCHES * batch_size)
+        for best in self._stream.translations(windows, self._settings(batch_size)):
             yield best[0].text
 
     def stream_nbest(
@@ -268,14 +270,15 @@ class Translator:
         requests: as in `translate_nbest`. progress: counts completed lines. Raises the same errors as
         `translate_window`, and DataError if the numbers of requests and lines differ.
         """
-        text_requests = with_requests(lines, resolve_requests(self.request, requests, None, {}), "requests")
-        return self._windows(chunks(text_requests, WINDOW_BATCHES * batch_size), batch_size, progress=progress)
+        windows = chunks(with_requests(lines, self.request, requests), WINDOW_BATCHES * batch_size)
+        return self._stream.translations(windows, self._settings(batch_size, progress=progress))
 
     def translate_window(
         self,
         texts: Sequence[str],
         requests: Requests | None = None,
         batch_size: int = 64,
+        *,
         first: int = 1,
         progress: Progress | None = None,
         choice: Choice | None = None,
@@ -288,8 +291,9 @@ class Translator:
         the model's maximum length, after the results of all preceding texts have been yielded.
         """
         check_texts(texts)
-        text_requests = with_requests(texts, resolve_requests(self.request, requests, None, {}), "requests")
-        return self._windows([tuple(text_requests)], batch_size, first, progress, choice)
+        lines = tuple(with_requests(texts, self.request, requests))
+        settings = self._settings(batch_size, first=first, progress=progress, choice=choice)
+        return self._stream.translations([lines], settings)
 
     def continuous(self, batch_size: int = 64) -> ContinuousTranslation | None:
         """Start continuous batching of at most `batch_size` lines; None if the engine has none. Close it after use."""
@@ -324,6 +328,7 @@ class Translator:
         targets: Sequence[str],
         attention: AttentionChoice | None = None,
         batch_size: int = 64,
+        *,
         to: str | None = None,
         tags: Iterable[str] = (),
     ) -> list[Alignment]:
@@ -364,26 +369,19 @@ class Translator:
         """
         return self._inspector.inspect(source, target, self.request(to=to, tags=tags))
 
-    def _windows(
+    def _lines(
         self,
-        windows: Iterable[Sequence[TextRequest]],
-        batch_size: int,
-        first: int = 1,
-        progress: Progress | None = None,
-        choice: Choice | None = None,
-    ) -> Iterator[list[Translation]]:
-        """Yield the hypotheses of each line of the windows. Finally, warn of lines with problems."""
-        check_batch_size(batch_size)
-        warnings = LineWarnings(compares_lengths=not self.meta.whole_texts)
-        for window in windows:
-            if self.warn_unfinished:
-                self.training_texts.check_language([text for text, _ in window])
-            results = self._translation.translations(window, batch_size, first, progress, choice)
-            for line, translations in enumerate(results, start=first):
-                text, request = window[line - first]
-                lengths = self.training_texts.lengths(request.tags)
-                warnings.note_translation(line, text, translations[0], self.engine.limits.target, lengths)
-                yield translations
-            first += len(window)
-        if self.warn_unfinished:
-            warnings.report()
+        texts: Sequence[str],
+        requests: Requests | None,
+        prefixes: Sequence[str] | None = None,
+        settings: RequestSettings | None = None,
+    ) -> tuple[TextRequest, ...]:
+        """Return each text with its request. Raises DataError unless there are as many requests as texts."""
+        check_texts(texts)
+        if requests is not None and not isinstance(requests, Request):
+            requests = list(requests)
+            check_counts(texts, requests, "requests")
+        return tuple(with_requests(texts, self.request, requests, prefixes, settings))
+
+    def _settings(self, batch_size: int, **settings: Any) -> StreamSettings:
+        return StreamSettings(batch_size=batch_size, warns=self.warn_unfinished, **settings)

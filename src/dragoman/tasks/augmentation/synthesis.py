@@ -143,7 +143,9 @@ class Synthesis(ABC):
         translator.training_texts.check_language(texts)
         dropped = len(window) - len(lines)
         progress.update(journal.lines + dropped, format_kept(journal.counts) if journal.lines else "")
-        hypotheses = translator.translate_window(texts, self.request, self.batch_size, journal.lines + 1, progress)
+        hypotheses = translator.translate_window(
+            texts, self.request, self.batch_size, first=journal.lines + 1, progress=progress
+        )
         lengths = translator.training_texts.lengths(self.request.tags)
         pairs = []
         for line, translations in zip(lines, hypotheses, strict=True):

@@ -13,8 +13,7 @@ from dragoman.data.cleaning.config import CleaningConfig
 from dragoman.data.corpora.corpus import Corpora
 from dragoman.data.preparation.vocabulary import SAMPLE
 from dragoman.decode.search import SearchConfig
-from dragoman.inference.control.marking import TerminologyConfig
-from dragoman.inference.control.placeholders import PlaceholdersConfig
+from dragoman.inference.control.marking import PlaceholdersConfig, TerminologyConfig
 from dragoman.metrics.bleu_tokenizer import AUTO, BleuTokenizerName
 from dragoman.metrics.registry import ValidationMetricName
 from dragoman.models.architectures.seq2seq import ModelConfig

@@ -12,7 +12,7 @@ from dragoman.checkpoint.folder import CONFIG, check_serves, read_config, read_m
 from dragoman.checkpoint.precision_cost import PrecisionCost
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.corpora.readers import read_sides
-from dragoman.inference.translation.source_tags import SourceTags
+from dragoman.inference.translation.request import SourceTags
 from dragoman.tasks.translation.precision_measurement import ValidationPairs
 from dragoman.tasks.translation.precision_measurement import measure_precision_cost as measure
 from dragoman.tasks.translation.validation import HeldOutPairs

@@ -15,7 +15,7 @@ from dragoman.checkpoint.folder import LoadedModel, fingerprint, load_model_fold
 from dragoman.checkpoint.precision_cost import Int8Cost, PrecisionCost, PrecisionScores, write_precision_cost
 from dragoman.engines.native.engine import NativeEngine
 from dragoman.engines.registry import default_threads
-from dragoman.engines.torch import AttentionTorchEngine
+from dragoman.engines.torch.engine import AttentionTorchEngine
 from dragoman.inference.translation.request import Request
 from dragoman.inference.translation.translator import Translator
 from dragoman.metrics.bleu import BLEU

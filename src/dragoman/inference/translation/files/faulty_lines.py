@@ -78,7 +78,7 @@ class FaultyLines:
             rest = requests if isinstance(requests, Request) else requests[done:]
             try:
                 for hypotheses in self.translator.translate_window(
-                    texts[done:], rest, batch_size, first + done, progress, self.choice
+                    texts[done:], rest, batch_size, first=first + done, progress=progress, choice=self.choice
                 ):
                     done += 1
                     yield hypotheses
@@ -94,7 +94,7 @@ class FaultyLines:
     def _translate_too_long(self, text: str, request: Request, batch_size: int, number: int) -> list[Translation]:
         if self.on_error == "blank":
             self.warnings.note("exceeding the model's maximum length were left blank", number)
-            return next(self.translator.translate_window([""], _later_request(request), batch_size, number))
+            return next(self.translator.translate_window([""], _later_request(request), batch_size, first=number))
         self.warnings.note("exceeding the model's maximum length were translated in parts", number)
         return [self._translate_in_parts(text, request, batch_size, number)]
 
@@ -108,7 +108,7 @@ class FaultyLines:
         line = self.translator.division.divide_to_fit(text, _later_request(request))
         texts, requests = zip(*line.texts(), strict=True)
         whole = [replace(each, divide=False) for each in (request, *requests[1:])]
-        results = self.translator.translate_window(texts, whole, batch_size, number, choice=self.choice)
+        results = self.translator.translate_window(texts, whole, batch_size, first=number, choice=self.choice)
         return line.join([each[:1] for each in results])[0]
 
 

@@ -23,7 +23,7 @@ from dragoman.inference.translation.files.options import (
     extract_options,
 )
 from dragoman.inference.translation.files.translated_file import translated_file
-from dragoman.inference.translation.tree import tree_file
+from dragoman.inference.translation.files.trees import tree_file
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,9 @@
 """`Choice`: reorders a text's hypotheses after the search or sampling."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from dragoman.base.errors import DragomanError
 from dragoman.inference.translation.result import Translation
 
 
@@ -27,24 +26,3 @@ def ordered(hypotheses: Sequence[Translation], scores: Sequence[float]) -> list[
     """Return the hypotheses with these scores, in descending order of score."""
     order = sorted(range(len(hypotheses)), key=lambda row: -scores[row])
     return [replace(hypotheses[row], score=float(scores[row])) for row in order]
-
-
-def apply_choice(
-    choice: Choice, sources: Sequence[str], found: Iterable[list[Translation]], size: int
-) -> Iterator[list[Translation]]:
-    """Apply `choice` to each text's hypotheses, `size` texts at a time, in order.
-
-    If `found` raises a DragomanError, it is raised again after all earlier hypotheses have been yielded.
-    """
-    waiting: list[list[Translation]] = []
-    done = 0
-    try:
-        for hypotheses in found:
-            waiting.append(hypotheses)
-            if len(waiting) == size:
-                yield from choice.choose(sources[done : done + size], waiting)
-                done, waiting = done + size, []
-    except DragomanError:
-        yield from choice.choose(sources[done : done + len(waiting)], waiting)
-        raise
-    yield from choice.choose(sources[done : done + len(waiting)], waiting)

@@ -1,29 +1,29 @@
 """`TorchEngine`: the reference engine, which computes with a PyTorch model in batches that fit into memory."""
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
-from typing import TypeVar
 
 import numpy as np
 import torch
 
-from dragoman.base.cancellation import until_cancelled
-from dragoman.base.errors import ResourceError
-from dragoman.base.machine.memory import available_memory, is_out_of_memory
 from dragoman.base.progress import Progress
 from dragoman.data.batches.batch import collate, pad
 from dragoman.decode.beam.exact_search import BLOCK
-from dragoman.decode.constraints.constraint import constrained_beam_size
+from dragoman.decode.constraints.constraint import Constraints, Edges, constrained_beam_size, tokens_needed
+from dragoman.decode.constraints.word_edges import word_edges
 from dragoman.decode.decoding import Decoding, Sampling
 from dragoman.decode.forced import CHUNK, force
 from dragoman.decode.prompts import Prompts
+from dragoman.decode.rules.rule import Rule
 from dragoman.decode.sampling import sample, uniforms
-from dragoman.decode.search import Hypothesis, SearchConfig
+from dragoman.decode.search import Hypothesis, SearchConfig, search
+from dragoman.decode.shortlist import ShortlistedDecoder
 from dragoman.engines.engine import Pair, Row
-from dragoman.engines.fusion import FusedLanguageModels
-from dragoman.engines.unknown_words import Sentence, UnknownWords
+from dragoman.engines.torch.batches import FittingBatches
+from dragoman.engines.torch.fusion import FusedLanguageModels
+from dragoman.engines.unknown_words import UnknownWords
 from dragoman.models.attention_weights import (
     AttentionChoice,
     AttentionMap,
@@ -38,7 +38,7 @@ from dragoman.models.description.footprint import (
     measure_footprint,
     refine_footprint,
 )
-from dragoman.models.interface import LengthLimits, Memory, SourceModel
+from dragoman.models.interface import Decoder, LengthLimits, Memory, SourceModel, source_mask
 from dragoman.nn.attention.interface import Attention
 from dragoman.text.symbols import EOS
 from dragoman.text.tokenizers import Tokenizers
@@ -51,9 +51,6 @@ _EXPECTED_MARGIN = 64
 
 _EXPECTED_HEADS = 16
 """The usual maximum number of heads; a batch with more heads that does not fit into memory is split."""
-
-Item = TypeVar("Item", Row, Pair)
-Result = TypeVar("Result")
 
 
 class TorchEngine:
@@ -102,49 +99,34 @@ class TorchEngine:
 
     def hypotheses(self, rows: Sequence[Row], batch_size: int) -> Iterator[tuple[int, list[Hypothesis]]]:
         """See `Engine.hypotheses`; a batch that does not fit into memory is halved."""
+        batches = FittingBatches(rows, _batches(rows, batch_size), self._decoding_bytes, self._device)
         is_exact = self._precision == torch.float32
-        for indices in until_cancelled(_batches(rows, batch_size)):
-            with nullcontext() if is_exact else torch.autocast(self._device.type, self._precision):
-                results = self._compute_in_parts([rows[index] for index in indices], self._decoding_bytes, self._decode)
+        for indices, batch in batches:
+            narrow = nullcontext() if is_exact else torch.autocast(self._device.type, self._precision)
+            try:
+                with torch.inference_mode(), narrow:
+                    results = self._decode(batch)
+            except (MemoryError, RuntimeError) as error:
+                batches.halve(error)
+                continue
             yield from zip(indices, results, strict=True)
 
     def scores(self, pairs: Sequence[Pair], batch_size: int) -> list[float]:
         """See `Engine.scores`; a batch that does not fit into memory is halved."""
-        order = sorted(range(len(pairs)), key=lambda index: (len(pairs[index].target), len(pairs[index].source)))
         scores = [0.0] * len(pairs)
+        batches = FittingBatches(pairs, _pair_batches(pairs, batch_size), self._scoring_bytes, self._device)
         with Progress("Scoring", "pairs", len(pairs)) as progress:
-            for indices in _chunks(order, batch_size):
-                results = self._compute_in_parts([pairs[index] for index in indices], self._scoring_bytes, self._score)
+            for indices, batch in batches:
+                try:
+                    with torch.inference_mode():
+                        results = self._score(batch)
+                except (MemoryError, RuntimeError) as error:
+                    batches.halve(error)
+                    continue
                 for index, score in zip(indices, results, strict=True):
                     scores[index] = score
                 progress.update(progress.done + len(indices))
         return scores
-
-    def _compute_in_parts(
-        self,
-        items: Sequence[Item],
-        estimate_bytes: Callable[[Sequence[Item], int], int],
-        compute: Callable[[Sequence[Item]], list[Result]],
-    ) -> list[Result]:
-        """Return the results of `compute` for all items, which are halved until they fit into memory.
-
-        estimate_bytes: estimates the memory for computing some items, given the number of free bytes.
-        """
-        free, needed = self._free_bytes(), None
-        try:
-            needed = estimate_bytes(items, free)  # may run the model for a measurement, which can exhaust memory too
-            if needed <= free:
-                with torch.inference_mode():
-                    return compute(items)
-        except (MemoryError, RuntimeError) as error:
-            if not is_out_of_memory(error):
-                raise
-        # outside `except`, whose traceback would keep the tensors of the failed attempt alive
-        if len(items) == 1:
-            raise _too_large(items[0], needed, free)
-        middle = len(items) // 2
-        halves = items[:middle], items[middle:]
-        return [result for half in halves for result in self._compute_in_parts(half, estimate_bytes, compute)]
 
     def _decode(self, rows: Sequence[Row]) -> list[list[Hypothesis]]:
         """Return the hypotheses of rows that are decoded in one batch."""
@@ -153,15 +135,37 @@ class TorchEngine:
         samplings = [row.decoding for row in rows if isinstance(row.decoding, Sampling)]
         if samplings:
             return self._sample(memory, samplings, rows)
-        sentences = [
-            Sentence(
-                row.text, row.decoding, row.prefix.ids, row.prefix.unknown, row.tags, row.constraints, row.shortlist
-            )
-            for row in rows
-            if isinstance(row.decoding, SearchConfig)
-        ]
-        fusion = self._language_models.rule([sentence.config.fusion for sentence in sentences])
-        return self._unknown_words.search(self.model.decoder, memory, sentences, fusion)
+        decoder, unknown_words = self.model.decoder, self._unknown_words
+        configs = unknown_words.configs(decoder, memory, rows)
+        searched = self._shortlisted(memory, rows)
+        prompts, constraints = self._prompts(searched, memory, configs, rows)
+        rules: list[Rule] = []
+        if (fusion := self._language_models.rule([config.fusion for config in configs])) is not None:
+            prompts, rules = fusion.limit_lengths(prompts), [fusion]
+        found = search(searched, prompts, configs, rules, constraints)
+        return unknown_words.replaced(decoder, memory, rows, found)
+
+    def _shortlisted(self, memory: Memory, rows: Sequence[Row]) -> Decoder:
+        """Return a decoder for the shortlists of the rows, or the model's own if no row has a shortlist."""
+        shortlists = [row.shortlist for row in rows]
+        if all(each is None for each in shortlists):
+            return self.model.decoder
+        device = source_mask(memory).device
+        return ShortlistedDecoder(self.model.decoder, shortlists, self._tokenizers.target.size, device)
+
+    def _prompts(
+        self, decoder: Decoder, memory: Memory, configs: Sequence[SearchConfig], rows: Sequence[Row]
+    ) -> tuple[Prompts, Constraints | None]:
+        prefixes = [row.prefix.ids for row in rows]
+        if not any(row.constraints for row in rows):
+            return Prompts.of(decoder, memory, configs, prefixes), None
+        minimum_lengths = [tokens_needed(row.constraints) for row in rows]
+        constraints = Constraints([row.constraints for row in rows], self._edges)
+        return Prompts.of(decoder, memory, configs, prefixes, minimum_lengths), constraints
+
+    @cached_property
+    def _edges(self) -> Edges:
+        return word_edges(self._tokenizers.target)
 
     def _sample(self, memory: Memory, samplings: Sequence[Sampling], rows: Sequence[Row]) -> list[list[Hypothesis]]:
         configs = [sampling.config for sampling in samplings]
@@ -209,12 +213,6 @@ class TorchEngine:
     def _footprint(self) -> Footprint:
         return measure_footprint(self.model, SHORT_TRIAL, training=False)
 
-    def _free_bytes(self) -> int:
-        if self._device.type == "cuda":
-            free, _ = torch.cuda.mem_get_info(self._device)
-            return int(free + torch.cuda.memory_reserved(self._device) - torch.cuda.memory_allocated(self._device))
-        return available_memory()
-
 
 class AttentionTorchEngine(TorchEngine):
     """The engine of a single model, which also returns attention weights (ensembles have no attention weights)."""
@@ -225,14 +223,15 @@ class AttentionTorchEngine(TorchEngine):
 
     def source_attention(self, pairs: Sequence[Pair], batch_size: int, choice: AttentionChoice) -> list[np.ndarray]:
         """See `AttentionEngine.source_attention`; a batch that does not fit into memory is halved."""
-        order = sorted(range(len(pairs)), key=lambda index: (len(pairs[index].target), len(pairs[index].source)))
         maps: dict[int, np.ndarray] = {}
-        for indices in until_cancelled(_chunks(order, batch_size)):
-            weights = self._compute_in_parts(
-                [pairs[index] for index in indices],
-                self._attention_bytes,
-                lambda part: source_attention(self.model, [(each.source, each.target) for each in part], choice),
-            )
+        batches = FittingBatches(pairs, _pair_batches(pairs, batch_size), self._attention_bytes, self._device)
+        for indices, batch in batches:
+            try:
+                with torch.inference_mode():
+                    weights = source_attention(self.model, [(each.source, each.target) for each in batch], choice)
+            except (MemoryError, RuntimeError) as error:
+                batches.halve(error)
+                continue
             maps.update(zip(indices, weights, strict=True))
         return [maps[index] for index in range(len(pairs))]
 
@@ -256,6 +255,12 @@ def _batches(rows: Sequence[Row], batch_size: int) -> list[Sequence[int]]:
     for indices in groups.values():
         batches += _chunks(sorted(indices, key=lambda index: len(rows[index].source)), batch_size)
     return sorted(batches, key=min)
+
+
+def _pair_batches(pairs: Sequence[Pair], batch_size: int) -> list[Sequence[int]]:
+    """Return the indices of the pairs of each batch; the pairs of a batch have similar lengths."""
+    order = sorted(range(len(pairs)), key=lambda index: (len(pairs[index].target), len(pairs[index].source)))
+    return _chunks(order, batch_size)
 
 
 def _batch_key(row: Row) -> Hashable:
@@ -286,16 +291,3 @@ def _margin(decoding: Decoding) -> int:
 
 def _chunks(indices: Sequence[int], size: int) -> list[Sequence[int]]:
     return [indices[start : start + size] for start in range(0, len(indices), size)]
-
-
-def _too_large(item: Row | Pair, needed: int | None, free: int) -> ResourceError:
-    """Return the error for a single item that does not fit into memory.
-
-    needed: the estimated bytes; None if they could not be estimated.
-    """
-    tokens = len(item.source) + (len(item.target) if isinstance(item, Pair) else 0)
-    about = "" if needed is None else f"about {needed / 2**20:,.0f} MiB needed, "
-    return ResourceError(
-        f"line {item.number} ({tokens} tokens) does not fit into memory: {about}{free / 2**20:,.0f} MiB free. "
-        "Split the line into sentences, use a smaller beam, or free memory"
-    )

@@ -9,7 +9,7 @@ from dragoman.engines.engine import Row
 from dragoman.inference.control.control import Control, Requirements
 from dragoman.inference.translation.codec import Codec
 from dragoman.inference.translation.result import Translation
-from dragoman.inference.translation.rounds import Answer, Search, Steps
+from dragoman.inference.translation.rounds.rounds import Answer, Search, Steps
 
 Part = tuple[int, int]
 """The start and end of a part of a text, in characters."""

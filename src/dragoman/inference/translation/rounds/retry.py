@@ -10,11 +10,11 @@ from dragoman.engines.engine import Engine, Row
 from dragoman.inference.control.control import Control
 from dragoman.inference.control.keep import KeepRules
 from dragoman.inference.translation.codec import Codec
-from dragoman.inference.translation.constraints.fallback import ConstraintFallback
 from dragoman.inference.translation.guard.guard import Finding, Guard, GuardOutcome
 from dragoman.inference.translation.request import Request
 from dragoman.inference.translation.result import Translation
-from dragoman.inference.translation.rounds import Search, Steps
+from dragoman.inference.translation.rounds.fallback import ConstraintFallback
+from dragoman.inference.translation.rounds.rounds import Search, Steps
 
 _BEAM = 5
 _SHORTEST_RUN = 3

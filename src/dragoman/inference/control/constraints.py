@@ -12,13 +12,13 @@ from dragoman.decode.constraints.constraint import Alternative, Constraint, Edge
 from dragoman.decode.constraints.word_edges import word_edges
 from dragoman.decode.search import Hypothesis
 from dragoman.inference.control.control import Requirements
-from dragoman.inference.control.phrase import Phrase
-from dragoman.inference.translation.constraints.placeholders import (
+from dragoman.inference.control.masking import (
     MaskedSource,
     NumberPlaceholder,
     PlaceholderWriter,
     SymbolPlaceholder,
 )
+from dragoman.inference.control.phrase import Phrase
 from dragoman.text.symbols import UNK, InlineText
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.words import is_word_character, split_units
