@@ -30,7 +30,8 @@ from dragoman.checkpoint.tensors import model_parameters
 from dragoman.data.corpora.inputs import read_lines
 from dragoman.data.workers import available_cores
 from dragoman.decode.search import SearchConfig
-from dragoman.engines.registry import AUTOMATIC, ENGINES
+from dragoman.engines.choice import AUTOMATIC
+from dragoman.engines.registry import ENGINES
 from dragoman.exchange.ctranslate2.folder import export
 from dragoman.exchange.ctranslate2.specification import library, token_names
 from dragoman.figures.canvas import new_figure, save
@@ -96,7 +97,8 @@ def contenders(folder: Path, threads: int, words: Sequence[str] | None) -> dict[
     """Return all available engines, or those whose names contain one of the words; torch, the reference, is first."""
     makers: dict[str, Callable[[], Contender]] = {}
     for kind in reversed(ENGINES):
-        for precision in kind.precisions:
+        service = kind.serves.get("translate")
+        for precision in () if service is None else service.precisions:
             makers[f"{kind.name} {precision}"] = partial(engine, folder, threads, kind.name, precision)
     makers["default auto"] = partial(engine, folder, threads, "auto", AUTOMATIC)
     for quantization in ("float32", "int8"):

@@ -14,9 +14,8 @@ from dragoman.checkpoint.folder import CARD, PRECISION, fingerprint, load_model_
 from dragoman.checkpoint.precision_cost import Int8Cost, PrecisionCost, PrecisionScores, read_precision_cost
 from dragoman.checkpoint.tensors import model_parameters
 from dragoman.cli.main import main
-from dragoman.engines import automatic_precision
-from dragoman.engines.automatic_precision import choose_precision
-from dragoman.engines.native import calibration
+from dragoman.engines.native import automatic_precision, calibration
+from dragoman.engines.native.automatic_precision import choose_precision
 from dragoman.evaluation.evaluate import evaluate
 from dragoman.native.build import best_library, compiled_library
 from dragoman.native.compiler import available

@@ -11,21 +11,28 @@ from tiny_model import SOURCES, tiny_config, write_tiny_model
 from dragoman import Translator
 from dragoman.base.errors import ConfigError, ModelError, ResourceError
 from dragoman.base.packages import check_import
-from dragoman.checkpoint.folder import load_model_folder
+from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.cli.main import main
-from dragoman.engines import registry
+from dragoman.engines import choice as choices
+from dragoman.engines import opening, registry
+from dragoman.engines.choice import EngineChoice
 from dragoman.engines.ctranslate2 import CTranslate2Engine
 from dragoman.engines.cuda.engine import CudaEngine
-from dragoman.engines.engine import AttentionEngine, ContinuousEngine
+from dragoman.engines.engine import AttentionEngine, ContinuousEngine, Engine
 from dragoman.engines.native.engine import NativeEngine
-from dragoman.engines.preferred import PreferredEngine
-from dragoman.engines.registry import ENGINES, choose_engine
+from dragoman.engines.opening import translation_engine
+from dragoman.engines.registry import ENGINES
+from dragoman.engines.router import Router
 from dragoman.engines.torch.engine import TorchEngine
 from dragoman.native.build import NoCompilerError
 
 pytest.importorskip("ctranslate2")
 
 CPU = torch.device("cpu")
+
+
+def engine_of(loaded: LoadedModel, device: torch.device, name: str = "auto", precision: str | None = None) -> Engine:
+    return translation_engine(loaded, device, EngineChoice(name=name, precision=precision))
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +45,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_auto_is_exact_unless_int8_is_allowed(model: Path) -> None:
     for settings in ({}, {"precision": "float32"}, {"precision": "int8"}, {"engine": "native"}):
         chosen = Translator.load(model, **settings).engine
-        assert isinstance(chosen, PreferredEngine)
+        assert isinstance(chosen, Router)
         assert isinstance(chosen.preferred, NativeEngine)
         assert isinstance(chosen, AttentionEngine)
     assert Translator.load(model).translate(SOURCES) == Translator.load(model, engine="torch").translate(SOURCES)
@@ -57,7 +64,7 @@ def test_without_a_compiler_the_next_engine_is_used(
     assert "translating with PyTorch" in message and "no-such-compiler cannot be run" in message
     assert message.count("\n") == 1
     chosen = Translator.load(model, precision="int8").engine
-    assert isinstance(chosen, PreferredEngine)
+    assert isinstance(chosen, Router)
     assert isinstance(chosen.preferred, CTranslate2Engine)
     with pytest.raises(NoCompilerError, match="set CC"):
         Translator.load(model, engine="native")
@@ -112,6 +119,7 @@ def test_without_the_package(
     [
         ("torch", "int8", "does not support int8: choose the engine native, ctranslate2"),
         ("tensor", None, "unknown engine 'tensor': use auto, native, ctranslate2, cuda, torch"),
+        ("statistical", None, "the statistical engine does not compute models of the kind encoder_decoder: use auto"),
         ("auto", "int4", "unknown precision 'int4'"),
     ],
 )
@@ -145,29 +153,27 @@ def test_a_gpu_has_its_own_engine(
     monkeypatch.setattr(CudaEngine, "__init__", on_cpu)
     loaded = load_model_folder(model, CPU, "translate")
     gpu = torch.device("cuda")
-    monkeypatch.setattr(
-        registry, "_reference", lambda loaded, device: TorchEngine(loaded.model, loaded.tokenizers, CPU)
-    )
+    monkeypatch.setattr(registry, "reference", lambda loaded, device: TorchEngine(loaded.model, loaded.tokenizers, CPU))
     for name, precision in (("auto", None), ("auto", "float32"), ("cuda", None), ("cuda", "bfloat16")):
-        chosen = choose_engine(loaded, gpu, name, precision)
-        assert isinstance(chosen, PreferredEngine)
+        chosen = engine_of(loaded, gpu, name, precision)
+        assert isinstance(chosen, Router)
         assert isinstance(chosen.preferred, CudaEngine)
         assert isinstance(chosen.preferred, ContinuousEngine)
     assert made == [torch.float16, torch.float32, torch.float16, torch.bfloat16]
     with pytest.raises(ConfigError, match="does not support int8: choose the engine native, ctranslate2"):
-        choose_engine(loaded, gpu, "cuda", "int8")
-    assert isinstance(choose_engine(loaded, gpu, "auto", "int8"), TorchEngine)
+        engine_of(loaded, gpu, "cuda", "int8")
+    assert isinstance(engine_of(loaded, gpu, "auto", "int8"), TorchEngine)
     assert "no engine can compute in int8" in capsys.readouterr().err
     with pytest.raises(ConfigError, match="--device cuda"):
-        choose_engine(loaded, CPU, "cuda")
-    assert isinstance(choose_engine(loaded, CPU, "auto", "float16"), TorchEngine)
+        engine_of(loaded, CPU, "cuda")
+    assert isinstance(engine_of(loaded, CPU, "auto", "float16"), TorchEngine)
     assert "cuda: the cuda engine runs on a GPU" in capsys.readouterr().err
 
 
 def test_a_model_that_the_gpu_engine_does_not_decode(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_tiny_model(tmp_path / "linear", config=tiny_config(decoder={"attention": {"kind": "linear"}}))
     loaded = load_model_folder(tmp_path / "linear", CPU, "translate")
-    assert isinstance(choose_engine(loaded, torch.device("cuda"), "auto"), TorchEngine)
+    assert isinstance(engine_of(loaded, torch.device("cuda"), "auto"), TorchEngine)
     assert "PyTorch in float32. cuda: the cuda engine cannot decode this model" in capsys.readouterr().err
 
 
@@ -176,7 +182,7 @@ def test_texts_through_the_gpu_engine(model: Path) -> None:
     loaded = load_model_folder(model, CPU, "translate")
     reference = TorchEngine(loaded.model, loaded.tokenizers, CPU)
     engine = CudaEngine(loaded.model, loaded.tokenizers, reference, torch.float32)
-    ours = Translator(PreferredEngine(engine, reference), loaded.tokenizers)
+    ours = Translator(Router(engine, reference), loaded.tokenizers)
     theirs = Translator(reference, loaded.tokenizers)
     wanted = [
         ours.request(unknown="forbid"),
@@ -214,13 +220,13 @@ def test_any_failure_leads_to_the_next_engine(
     def fail(*_: Any, **__: Any) -> None:
         raise error
 
-    monkeypatch.setattr(registry, "NativeEngine", fail)
+    monkeypatch.setattr("dragoman.engines.native.engine.NativeEngine", fail)
     chosen = Translator.load(model, precision="int8").engine
-    assert isinstance(chosen, PreferredEngine) and isinstance(chosen.preferred, CTranslate2Engine)
+    assert isinstance(chosen, Router) and isinstance(chosen.preferred, CTranslate2Engine)
     message = capsys.readouterr().err
     assert message.startswith("warning: translating with the ctranslate2 engine. native: ")
     assert message.count("\n") == 1 and "second line" not in message
-    monkeypatch.setattr(registry, "load_into_ctranslate2", fail)
+    monkeypatch.setattr("dragoman.exchange.ctranslate2.folder.load_into_ctranslate2", fail)
     for precision, beginning in (("int8", "computing in float32"), (None, "translating with PyTorch in float32")):
         translator = Translator.load(model, precision=precision)
         assert isinstance(translator.engine, TorchEngine)
@@ -239,8 +245,8 @@ def test_a_package_that_crashes_is_not_imported(
         check_import("crashing_package")
     check_import("no_such_package")  # which is an error of the import itself
     kinds = [replace(kind, package="crashing_package" if kind.package else None) for kind in ENGINES]
-    monkeypatch.setattr(registry, "ENGINES", kinds)
-    monkeypatch.setattr(registry, "NativeEngine", None)
+    monkeypatch.setattr(choices, "ENGINES", kinds)
+    monkeypatch.setattr("dragoman.engines.native.engine.NativeEngine", None)
     assert isinstance(Translator.load(model, precision="int8").engine, TorchEngine)
     assert "crashes when it is imported" in capsys.readouterr().err
 
@@ -262,15 +268,15 @@ def test_a_gpu_that_cannot_be_used(
     model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The model is translated on the CPU, unless the GPU was requested."""
-    load = registry.load_model_folder
+    load = opening.load_model_folder
 
     def without_memory(folder: Path, device: torch.device, verb: str) -> Any:
         if device.type == "cuda":
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20 MiB.\nSee the documentation")
         return load(folder, device, verb)
 
-    monkeypatch.setattr(registry, "choose_device", lambda name: torch.device("cuda" if name == "auto" else name))
-    monkeypatch.setattr(registry, "load_model_folder", without_memory)
+    monkeypatch.setattr(opening, "choose_device", lambda name: torch.device("cuda" if name == "auto" else name))
+    monkeypatch.setattr(opening, "load_model_folder", without_memory)
     translator = Translator.load(model, precision=None)
     message = capsys.readouterr().err
     assert translator.translate(SOURCES)
@@ -283,11 +289,11 @@ def test_a_gpu_that_cannot_be_used(
 def test_bfloat16_on_a_cpu_is_taken_where_it_is_faster(
     model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(registry, "relative_speed", lambda precision, library: 1.2)
+    monkeypatch.setattr("dragoman.engines.native.calibration.relative_speed", lambda precision, library: 1.2)
     for name in ("auto", "native"):
         assert Translator.load(model, engine=name, precision="bfloat16").engine.precision == "bfloat16"
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr(registry, "relative_speed", lambda precision, library: 0.8)
+    monkeypatch.setattr("dragoman.engines.native.calibration.relative_speed", lambda precision, library: 0.8)
     with pytest.raises(ConfigError, match=r"not faster than float32 on this processor \(0.80 times"):
         Translator.load(model, engine="native", precision="bfloat16")
     monkeypatch.setattr(registry, "bfloat16_speed", lambda device: 0.5)
@@ -301,7 +307,7 @@ def test_pytorch_multiplies_in_bfloat16_where_it_is_faster(
     model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Products are rounded to bfloat16 in searches and samples, but not in scores; an emulated type is refused."""
-    monkeypatch.setattr(registry, "relative_speed", lambda precision, library: 0.8)
+    monkeypatch.setattr("dragoman.engines.native.calibration.relative_speed", lambda precision, library: 0.8)
     monkeypatch.setattr(registry, "bfloat16_speed", lambda device: 3.0)
     narrow = Translator.load(model, engine="torch", precision="bfloat16")
     exact = Translator.load(model, engine="torch", precision="float32")

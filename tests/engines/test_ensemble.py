@@ -174,7 +174,7 @@ def test_the_command_line_translates_scores_and_evaluates(
     printed, told = capfd.readouterr()
     assert printed == (tmp_path / "out").read_text()
     assert printed.count("\n") == len(TEXTS)
-    assert told.count("the torch engine computes ensembles") == 1
+    assert told.count("native: the native engine does not support ensembles") == 1
     pair = ["--source", str(tmp_path / "source")]
     assert main(["score", *together, *pair, "--target", str(tmp_path / "target")]) == 0
     assert len(capfd.readouterr().out.splitlines()) == len(TARGETS)

@@ -19,7 +19,8 @@ from dragoman.base.settings.load import dump_settings, load_settings, parse_sett
 from dragoman.base.settings.reference import sections
 from dragoman.base.settings.variants import Variants
 from dragoman.cli.main import main
-from dragoman.engines.registry import ENGINES, EngineKind, register_engine
+from dragoman.engines.kind import EngineKind
+from dragoman.engines.registry import ENGINES, register_engine
 from dragoman.metrics.metric import Metric, Outputs
 from dragoman.metrics.registry import METRICS
 from dragoman.metrics.registry import register as register_metric
@@ -151,10 +152,10 @@ def test_metrics_and_engines_have_one_name_each(monkeypatch: pytest.MonkeyPatch)
         register_metric(type("Other", (Length,), {"key": "bleu"}))
     with pytest.raises(TypeError, match="a metric is a subclass of Metric"):
         register_metric(int)  # type: ignore[type-var]
-    own = EngineKind("own", ("float32",), (), engines[-1].make)
+    own = EngineKind("own", engines[-1].serves)
     assert register_engine(register_engine(own)) is own and [each.name for each in engines][-2:] == ["own", "torch"]
     with pytest.raises(ValueError, match="there is already an engine called 'native'"):
-        register_engine(EngineKind("native", ("float32",), (), engines[-1].make))
+        register_engine(EngineKind("native", engines[-1].serves))
 
 
 @pytest.fixture

@@ -17,8 +17,7 @@ from dragoman.checkpoint.meta import Meta
 from dragoman.checkpoint.tensors import model_parameters
 from dragoman.cli.main import main
 from dragoman.data.batches.batch import pad
-from dragoman.engines import encoder
-from dragoman.engines.encoder import choose_engine
+from dragoman.engines.choice import EngineChoice, ModelEngine, model_engine
 from dragoman.inference.prediction.outputs import compute_outputs, compute_vectors
 from dragoman.models.architectures.encoder_only import EncoderOnlyConfig
 from dragoman.native.compiler import available
@@ -29,6 +28,10 @@ from dragoman.text.tokenizers import TextConfig, train_tokenizers
 CPU = torch.device("cpu")
 
 pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def choose_engine(model: Any, name: str = "auto", precision: str | None = None) -> ModelEngine:
+    return model_engine("predict", model, EngineChoice(name=name, precision=precision))
 
 
 @pytest.mark.parametrize("head", HEADS, ids=lambda head: head["kind"])
@@ -88,16 +91,19 @@ def test_int8_is_close() -> None:
     ],
 )
 def test_unsupported_models(settings: dict[str, Any], named: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """They are computed by PyTorch, without a message unless the engine or its precision was selected."""
+    """They are computed by PyTorch, and the reason is reported."""
     model = random_encoder({**SMALL, **settings})
     with pytest.raises(UnsupportedModelError, match=f"the native engine .*{named}.*: use --engine torch"):
         choose_engine(model, "native")
     assert choose_engine(model).name == "torch"
-    assert not capsys.readouterr().err
+    assert capsys.readouterr().err.startswith("predicting with PyTorch in float32. native: the native engine")
     chosen = choose_engine(model, precision="int8")
     message = capsys.readouterr().err
     assert (chosen.name, chosen.precision) == ("torch", "float32")
-    assert "computing in float32, because the native engine" in message and named in " ".join(message.split())
+    assert (
+        "computing in float32, because no engine can compute in int8. native: the native engine" in message
+        and named in " ".join(message.split())
+    )
 
 
 def test_the_choice_of_an_engine(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -107,9 +113,10 @@ def test_the_choice_of_an_engine(monkeypatch: pytest.MonkeyPatch, capsys: pytest
         *(("native", "float32"), ("native", "int8"), ("native", "int8"), ("torch", "float32"))
     ]
     for arguments, message in {
-        ("cuda", "float32"): "unknown engine 'cuda' of a model that predicts labels: use auto, native or torch",
-        ("auto", "int4"): "unknown precision 'int4' .*: use float32 or int8",
-        ("torch", "int8"): "the torch engine does not support int8: use --engine native",
+        ("cuda", "float32"): "the cuda engine does not serve models that predict labels: use auto, native, torch",
+        ("gpu", "float32"): "unknown engine 'gpu': use auto, native, torch",
+        ("auto", "int4"): "unknown precision 'int4': use auto, float32",
+        ("torch", "int8"): "the torch engine does not support int8: choose the engine native, or --precision float32",
     }.items():
         with pytest.raises(ConfigError, match=message):
             choose_engine(model, *arguments)
@@ -120,9 +127,9 @@ def test_the_choice_of_an_engine(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     def without_library(*_: Any) -> None:
         raise ResourceError("no C compiler was found")
 
-    monkeypatch.setattr(encoder, "NativeEncoder", without_library)
+    monkeypatch.setattr("dragoman.native.encoder.NativeEncoder", without_library)
     assert choose_engine(random_encoder(SMALL)).name == "torch"
-    assert "predicting with PyTorch. native: no C compiler was found" in capsys.readouterr().err
+    assert "predicting with PyTorch in float32. native: no C compiler was found" in capsys.readouterr().err
     with pytest.raises(ResourceError, match="no C compiler"):
         choose_engine(random_encoder(SMALL), "native")
 
@@ -224,7 +231,7 @@ def test_the_command_line(folder: Path, tmp_path: Path, capfd: pytest.CaptureFix
     assert predicted["int8"] != predicted["float32"]
     capfd.readouterr()
     assert main(["predict", str(folder), "--input", str(test), "--engine", "torch", "--precision", "int8"]) == 2
-    assert "the torch engine does not support int8: use --engine native" in capfd.readouterr().err
+    assert "the torch engine does not support int8: choose the engine native" in capfd.readouterr().err
     assert main(["evaluate", str(folder), "--reference", str(test), "--engine", "native"]) == 2
     assert "--engine can only be used with --test" in capfd.readouterr().err
 

@@ -208,6 +208,14 @@ PredictionEngine = Annotated[
         "models and devices. auto (default): native if it supports the model and the device.",
     ),
 ]
+GenerationEngine = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        metavar="auto|torch",
+        help="Engine for language models: torch (PyTorch), or one of a module of your own (`dragoman --import`).",
+    ),
+]
 PredictionPrecision = Annotated[
     str | None,
     typer.Option(

@@ -16,9 +16,9 @@ from dragoman.base.errors import ConfigError, DataError, LineError, reject_optio
 from dragoman.data.batches.batch import pad
 from dragoman.data.graphs import Graph
 from dragoman.decode.search import Hypothesis
-from dragoman.engines.encoder import EncoderEngine
+from dragoman.engines.choice import ModelEngine
 from dragoman.engines.engine import Engine
-from dragoman.engines.preferred import PreferredEngine
+from dragoman.engines.router import Router
 from dragoman.engines.torch.engine import TorchEngine
 from dragoman.figures.inspection import check_not_blank, check_token_count
 from dragoman.inference.generation.language_model import LanguageModel
@@ -148,7 +148,7 @@ def visible_engine(translator: Translator) -> TorchEngine:
     Raises ConfigError for a translator without such an engine.
     """
     engine = translator.engine
-    if isinstance(engine, PreferredEngine):
+    if isinstance(engine, Router):
         engine = engine.reference
     if not isinstance(engine, TorchEngine):
         raise ConfigError(
@@ -177,7 +177,7 @@ def visible_predictor(predictor: Predictor) -> Predictor:
     if predictor.engine.name == "torch":
         return predictor
     visible = copy(predictor)
-    visible.engine = EncoderEngine("torch", "float32", predictor.model)
+    visible.engine = ModelEngine("torch", "float32", predictor.model)
     return visible
 
 

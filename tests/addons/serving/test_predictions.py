@@ -10,8 +10,8 @@ from typing import Any
 
 import httpx
 import pytest
-import torch
 from scripted_server import FREE, asked, listening
+from tiny_predictor import HEADS, TEXTS, write_predictor
 
 from dragoman import Client, Predictor
 from dragoman.addons.serving.client import AsyncClient, ServerError
@@ -20,39 +20,8 @@ from dragoman.addons.serving.served_models import Directions
 from dragoman.addons.serving.served_predictors import Predictors, ServedPredictor
 from dragoman.addons.serving.service import Service
 from dragoman.base.errors import ConfigError
-from dragoman.checkpoint.folder import write_model_folder
-from dragoman.checkpoint.meta import Meta
-from dragoman.checkpoint.tensors import model_parameters
 from dragoman.cli.main import main
 from dragoman.data.labelled.examples import LabelledText, TaggedSentence
-from dragoman.models.architectures.encoder_only import EncoderOnlyConfig
-from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
-
-HEADS: dict[str, dict[str, Any]] = {
-    "requests": {"kind": "classification", "labels": ["Frage zur Lieferung", "sehr zufrieden"]},
-    "tags": {"kind": "tagging", "labels": ["O", "B-PER", "I-PER"]},
-    "answers": {"kind": "span", "no_answer": False},
-    "scores": {"kind": "regression", "offset": 2.5, "scale": 1.0},
-}
-HEADS["several"] = {"kind": "several", "heads": {name: HEADS[name] for name in ("requests", "scores")}}
-TEXTS = ["Wo ist mein Paket?", "", "Danke, alles bestens! " * 5, "😀 ok"]
-"""Words of each tokenizer."""
-
-
-def tokenizers() -> Tokenizers:
-    return train_tokenizers(TextConfig.model_validate({"subword": {"kind": "character"}}), TEXTS, TEXTS)
-
-
-def write_predictor(folder: Path, head: str, seed: int = 1, **data: Any) -> Path:
-    """Write a model folder with random parameters."""
-    torch.manual_seed(seed)
-    encoder = {"kind": "transformer", "layers": 1, "heads": 2, "feedforward": 16}
-    config = EncoderOnlyConfig.model_validate({"preset": None, "width": 8, "encoder": encoder, "head": HEADS[head]})
-    text = tokenizers()
-    model = config.build_for(text.sizes)
-    settings = {"task": {"kind": "classification"}, "model": config.model_dump(mode="json"), "data": data}
-    write_model_folder(folder, model_parameters(model), json.dumps(settings), text, Meta(step=1))
-    return folder
 
 
 @contextmanager

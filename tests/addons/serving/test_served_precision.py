@@ -10,7 +10,7 @@ from dragoman.addons.serving.config import EngineConfig, ModelConfig, QueueConfi
 from dragoman.addons.serving.http.metrics import Metrics
 from dragoman.addons.serving.served_models import ServedModel
 from dragoman.checkpoint.folder import PRECISION, fingerprint
-from dragoman.engines import automatic_precision
+from dragoman.engines.native import automatic_precision
 from dragoman.native.build import best_library
 from dragoman.native.library import code_bits
 

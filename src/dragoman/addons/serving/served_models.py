@@ -15,10 +15,10 @@ from dragoman.addons.serving.worker_pool import WorkerPool
 from dragoman.base.errors import ConfigError, DragomanError
 from dragoman.base.log import info
 from dragoman.data.workers import available_cores
-from dragoman.engines.automatic_precision import automatic_precision
+from dragoman.engines.choice import AUTOMATIC
+from dragoman.engines.native.automatic_precision import automatic_precision
 from dragoman.engines.native.engine import NativeEngine
-from dragoman.engines.preferred import PreferredEngine
-from dragoman.engines.registry import AUTOMATIC
+from dragoman.engines.router import Router
 from dragoman.engines.torch.engine import TorchEngine
 from dragoman.exchange.ctranslate2.folder import is_exported
 from dragoman.inference.translation.alignment import Aligner
@@ -259,10 +259,10 @@ def _translator_for_constraints(translator: Translator) -> Translator | None:
     neither on the CPU.
     """
     engine = translator.engine
-    if isinstance(engine, PreferredEngine) and isinstance(engine.preferred, NativeEngine):
-        engine = PreferredEngine(engine.preferred.copy(threads=1), engine.reference, is_requested=False)
+    if isinstance(engine, Router) and isinstance(engine.preferred, NativeEngine):
+        engine = Router(engine.preferred.copy(threads=1), engine.reference, is_requested=False)
     else:
-        engine = engine.reference if isinstance(engine, PreferredEngine) else engine
+        engine = engine.reference if isinstance(engine, Router) else engine
         if not isinstance(engine, TorchEngine) or engine.device.type != "cpu":
             return None
     tokenizers, meta, search = translator.tokenizers, translator.meta, translator.own_search

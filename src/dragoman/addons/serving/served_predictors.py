@@ -10,15 +10,9 @@ from dragoman.addons.serving.served_models import folder_version
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.base.machine.device import use_threads
 from dragoman.checkpoint.folder import folder_kind
-from dragoman.engines import registry
-from dragoman.engines.encoder import ENGINES
+from dragoman.engines.choice import serves
 from dragoman.exchange.ctranslate2.folder import is_exported
 from dragoman.inference.prediction.predictor import Predictor
-
-_TRANSLATION_ENGINES = {each.name for each in registry.ENGINES} - {*ENGINES}
-"""Names of engines that only translate. If one is selected for the translation models of a server, prediction models
-use `auto`.
-"""
 
 
 class ServedPredictor:
@@ -81,10 +75,10 @@ class ServedPredictor:
 
 
 def _load(config: ModelConfig, engine: EngineConfig) -> dict[str, Predictor]:
-    name = "auto" if engine.name in _TRANSLATION_ENGINES else engine.name
-    precision = "float32" if engine.precision in ("auto", None) else engine.precision
+    # an engine that is selected for the translation models of a server may not serve others
+    name = engine.name if serves(engine.name, "predict") else "auto"
     try:
-        tasks = Predictor.load_tasks(config.path, engine.device, engine=name, precision=precision)
+        tasks = Predictor.load_tasks(config.path, engine.device, engine=name, precision=engine.precision)
     except ConfigError as error:
         raise ConfigError(f"{config.path}: {error}") from None
     if not all(predictor.has_head for predictor in tasks.values()):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dragoman.cli.command import command
-from dragoman.cli.options import Device, Model, Quiet, Seed, Temperature, Threads, TopK, TopP
+from dragoman.cli.options import Device, GenerationEngine, Model, Quiet, Seed, Temperature, Threads, TopK, TopP
 
 if TYPE_CHECKING:
     from dragoman.inference.generation.language_model import LanguageModel
@@ -48,6 +48,7 @@ def generate(
     batch_size: Annotated[
         int, typer.Option("--batch-size", min=1, help="Number of texts per batch; does not affect the output.")
     ] = 32,
+    engine: GenerationEngine = "auto",
     device: Device = None,
     threads: Threads = None,
     quiet: Quiet = False,
@@ -64,7 +65,7 @@ def generate(
     use_threads(threads)
     if prompt is not None and source is not None:
         raise ConfigError("--prompt and --input both set the prompts: use only one of them")
-    language_model = LanguageModel.load(model, device)
+    language_model = LanguageModel.load(model, device, engine=engine)
     request = language_model.request(
         temperature=temperature,
         top_k=top_k,

@@ -14,6 +14,7 @@ from dragoman.base.settings.load import parse_settings
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.checkpoint.meta import Meta
 from dragoman.decode.sampling import GenerationConfig
+from dragoman.engines.choice import EngineChoice, ModelEngine, model_engine
 from dragoman.figures.inspection import Inspection, build_inspection, check_not_blank, check_token_count
 from dragoman.inference.generation.score import WholeScorer, WindowScorer
 from dragoman.inference.generation.writer import MAX_TOKENS, GenerationRequest, GenerationSettings, Piece, Writer
@@ -47,11 +48,13 @@ class LanguageModel:
         meta: Meta | None = None,
         block: int | None = None,
         search: Mapping[str, Any] | None = None,
+        *,
+        engine: str | ModelEngine = "torch",
     ) -> None:
         """model: the model, which is set to evaluation mode and runs on the device of its parameters.
 
         block: maximum length of the model's training excerpts in tokens; None if unknown. search: the model's sampling
-        settings, if they differ from the general defaults.
+        settings, if they differ from the general defaults. engine: as in `load`, or an engine of this model.
         """
         self.model, self.tokenizer = model.eval(), tokenizer
         self.meta = meta or Meta(step=0)
@@ -64,26 +67,35 @@ class LanguageModel:
         None: unlimited, for a recurrent model.
         """
         self._search = dict(search or {})
+        self.engine = engine if isinstance(engine, ModelEngine) else _engine(model, engine)
+        """The engine that computes the probabilities of tokens."""
 
     @classmethod
-    def load(cls, folder: str | Path, device: str | None = None, verb: str = "generate") -> "LanguageModel":
+    def load(
+        cls, folder: str | Path, device: str | None = None, verb: str = "generate", *, engine: str = "auto"
+    ) -> "LanguageModel":
         """Read a model folder.
 
-        device: cpu, cuda or cuda:N (default: a GPU if there is one). verb: the intended use, generate or score. Raises
+        device: cpu, cuda or cuda:N (default: a GPU if there is one). verb: the intended use, generate or score. engine:
+        auto, or the name of an engine in `engines.registry.ENGINES` that serves language models, such as torch. Raises
         ModelError if the path is not a model folder, if the folder is damaged, and if its kind of model does not
-        support the verb; ConfigError for an unknown device.
+        support the verb; ConfigError for an unknown device or engine.
         """
         keep_large_tensors_on_heap()
-        return cls.of(load_model_folder(Path(folder), choose_device(device or "auto"), verb))
+        return cls.of(load_model_folder(Path(folder), choose_device(device or "auto"), verb), engine)
 
     @classmethod
-    def of(cls, loaded: LoadedModel) -> "LanguageModel":
-        """Return a language model from the contents of a model folder. Raises ModelError for damaged settings."""
+    def of(cls, loaded: LoadedModel, engine: str = "torch") -> "LanguageModel":
+        """Return a language model from the contents of a model folder. engine: as in `load`.
+
+        Raises ModelError for damaged settings.
+        """
         data = loaded.config.get("data")
         block = data.get("block") if isinstance(data, Mapping) else None
         if block is not None and (not isinstance(block, int) or block < 1):
             raise ModelError(f"data.block in the model's config.yaml is {block!r}, not a number of tokens: correct it")
-        return cls(loaded.model, loaded.tokenizers.target, loaded.meta, block, loaded.config.get("search"))
+        search = loaded.config.get("search")
+        return cls(loaded.model, loaded.tokenizers.target, loaded.meta, block, search, engine=engine)
 
     @property
     def device(self) -> torch.device:
@@ -203,17 +215,17 @@ class LanguageModel:
         return build_inspection(None, text, self.attention(text), without_weights(self.model))
 
     def _write(self, prompts: Sequence[tuple[int, str]], request: GenerationRequest) -> Iterator[Piece]:
-        writer = Writer(self.model.decoder, self.tokenizer, self.window, self.device)
+        writer = Writer(self.engine.model.decoder, self.tokenizer, self.window, self.device)
         with smaller_batch_advice():
             yield from writer.write(prompts, request)
 
     def _scorer(self, stride: int | None) -> WindowScorer | WholeScorer:
         if self.window is not None:
             step = max(1, self.window // 2) if stride is None else stride
-            return WindowScorer(self.model.decoder, self.device, self.window, step)
+            return WindowScorer(self.engine.model.decoder, self.device, self.window, step)
         if stride is not None:
             raise ConfigError("a recurrent model reads a text as a whole, without windows: leave out the stride")
-        return WholeScorer(self.model.decoder, self.device)
+        return WholeScorer(self.engine.model.decoder, self.device)
 
     def _resolve_request(self, request: GenerationRequest | None, settings: GenerationSettings) -> GenerationRequest:
         """Return `request`, or build a request from `settings`. Raises ConfigError if both are given."""
@@ -222,3 +234,7 @@ class LanguageModel:
         if settings:
             raise ConfigError(f"a request contains all settings: leave out {', '.join(settings)}, or the request")
         return request
+
+
+def _engine(model: CausalModel, name: str) -> ModelEngine:
+    return model_engine("generate", model, EngineChoice(name=name))

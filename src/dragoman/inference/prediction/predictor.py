@@ -17,7 +17,7 @@ from dragoman.base.settings.load import parse_settings
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.checkpoint.meta import Meta
 from dragoman.data.labelled.examples import LabelledText, ParsedSentence, Question, TaggedSentence
-from dragoman.engines.encoder import EncoderEngine, choose_engine
+from dragoman.engines.choice import EngineChoice, ModelEngine, model_engine
 from dragoman.figures.inspection import Inspection
 from dragoman.inference.prediction.document_inspection import inspect_document
 from dragoman.inference.prediction.heads.classification import encode_documents, encode_texts
@@ -87,8 +87,8 @@ class Predictor:
         meta: Meta | None = None,
         fills: int = FILLS,
         body: EncoderOnly | None = None,
-        engine: str | EncoderEngine = "torch",
-        precision: str = "float32",
+        engine: str | ModelEngine = "torch",
+        precision: str | None = None,
     ) -> None:
         """model: the model, which is set to evaluation mode and runs on the device of its parameters.
 
@@ -96,19 +96,19 @@ class Predictor:
         of tokens that a masked language model predicts for each masked position. body: the model whose states are the
         vectors of texts, if it is not `model`. engine, precision: as in `load`, or an engine of this model. A native
         engine does not follow later changes of the parameters. Raises ConfigError if `fills` is below 1, and the errors
-        of `choose_engine`.
+        of `model_engine`.
         """
         if fills < 1:
             raise ConfigError(f"the number of tokens per <mask> must be at least 1, not {fills}")
         self.model, self.tokenizer, self.head = model.eval(), tokenizer, head
         self.device = next(model.parameters()).device
         """The device of the model's parameters."""
-        self.engine = engine if isinstance(engine, EncoderEngine) else choose_engine(model, engine, precision)
+        self.engine = engine if isinstance(engine, ModelEngine) else _engine(model, engine, precision)
         """The engine that computes the states of texts."""
         self._body = self.engine.model
         if body is not None:
             assert isinstance(engine, str), "an engine computes either the states of the model or those of its body"
-            self._body = choose_engine(body.eval(), engine, precision).model
+            self._body = _engine(body.eval(), engine, precision).model
         self.meta = meta or Meta(step=0)
         self._unknown = UnknownTokenWarning(tokenizer)
         limits = [limit for limit in (length, model.limit.positions) if limit is not None]
@@ -127,17 +127,17 @@ class Predictor:
         *,
         task: str | None = None,
         engine: str = "auto",
-        precision: str = "float32",
+        precision: str | None = None,
     ) -> "Predictor":
         """Read a model folder.
 
         device: cpu, cuda or cuda:N (default: a GPU if there is one). fills: as in the constructor. task: name of the
         task, if the model was trained on several. engine: native: compiled code for Transformers on the CPU; torch:
-        PyTorch, for every model and device; auto: native if it supports the model and the device. precision: float32,
-        or int8, which the native engine supports: it is faster, but changes some predictions.
+        PyTorch, for every model and device; auto: native if it supports the model and the device. precision: float32
+        (default), or int8, which the native engine supports: it is faster, but changes some predictions.
 
         Raises ModelError if the path is not a model folder, or if the folder is damaged; ConfigError for an unknown
-        device, an unknown task, and without `task` for a model with several tasks; and the errors of `choose_engine`.
+        device, an unknown task, and without `task` for a model with several tasks; and the errors of `model_engine`.
         """
         keep_large_tensors_on_heap()
         loaded = load_model_folder(Path(folder), choose_device(device or "auto"), "predict")
@@ -145,7 +145,7 @@ class Predictor:
 
     @classmethod
     def load_tasks(
-        cls, folder: str | Path, device: str | None = None, *, engine: str = "auto", precision: str = "float32"
+        cls, folder: str | Path, device: str | None = None, *, engine: str = "auto", precision: str | None = None
     ) -> dict[str, "Predictor"]:
         """Read a model folder once, and return a predictor for each of its tasks by name; they share the body.
 
@@ -157,7 +157,7 @@ class Predictor:
         names = task_names(loaded.config["model"])
         if not names:
             return {"": cls.of(loaded, engine=engine, precision=precision)}
-        shared = choose_engine(loaded.model, engine, precision)
+        shared = _engine(loaded.model, engine, precision)
         return {name: cls.of(loaded, task=name, engine=shared.of_task(name)) for name in names}
 
     @classmethod
@@ -166,8 +166,8 @@ class Predictor:
         loaded: LoadedModel,
         fills: int = FILLS,
         task: str | None = None,
-        engine: str | EncoderEngine = "torch",
-        precision: str = "float32",
+        engine: str | ModelEngine = "torch",
+        precision: str | None = None,
     ) -> "Predictor":
         """Return a predictor from the contents of a model folder. Raises the errors of `load`.
 
@@ -385,3 +385,7 @@ def as_texts(text: Any, number: int) -> LabelledText:
     if isinstance(text, Sequence) and len(text) == 2 and all(isinstance(part, str) for part in text):
         return LabelledText(tuple(text))
     raise ConfigError(f"text {number}: expected a text or a pair of texts, not {text!r:.80}")
+
+
+def _engine(model: EncoderOnly, name: str, precision: str | None) -> ModelEngine:
+    return model_engine("predict", model, EngineChoice(name=name, precision=precision))

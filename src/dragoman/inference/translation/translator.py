@@ -15,8 +15,9 @@ from dragoman.checkpoint.folder import LoadedModel
 from dragoman.checkpoint.meta import Meta
 from dragoman.decode.decoding import Sampling, SearchSettings, search_config
 from dragoman.decode.search import SearchConfig
+from dragoman.engines.choice import EngineChoice
 from dragoman.engines.engine import Engine
-from dragoman.engines.registry import open_engine
+from dragoman.engines.opening import open_engine
 from dragoman.engines.torch.engine import AttentionTorchEngine
 from dragoman.figures.inspection import Inspection
 from dragoman.inference.control.control import Control
@@ -120,7 +121,7 @@ class Translator:
         """
         keep_large_tensors_on_heap()
         folders = [Path(folder)] if isinstance(folder, str | Path) else [Path(each) for each in folder]
-        opened, loaded = open_engine(folders, device, engine, precision, threads)
+        opened, loaded = open_engine(folders, device, EngineChoice(name=engine, precision=precision, threads=threads))
         stored, head = find_aligner(folders[0], loaded.config)
         search = loaded.config.get("search")
         shortlist = Shortlist.load(folders[0], loaded.tokenizers.sizes)

@@ -17,7 +17,7 @@ from dragoman.data.corpora.corpus import FORMS, CorpusConfig
 from dragoman.data.corpora.lines import count_lines
 from dragoman.data.corpora.readers import read_pairs
 from dragoman.data.preparation.fingerprint import file_digest
-from dragoman.engines.registry import AUTOMATIC
+from dragoman.engines.choice import AUTOMATIC
 from dragoman.inference.translation.request import Request
 from dragoman.inference.translation.result import Translation
 from dragoman.inference.translation.translator import Translator

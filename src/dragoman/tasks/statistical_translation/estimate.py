@@ -17,7 +17,7 @@ from dragoman.data.corpora.readers import check_readable, read_sides
 from dragoman.data.held_out.check import PairSet, check_pairs, report
 from dragoman.data.preparation.pipeline import PreparedCorpora
 from dragoman.data.preparation.prepare import prepare
-from dragoman.engines.registry import default_threads
+from dragoman.engines.choice import default_threads
 from dragoman.engines.statistical import StatisticalEngine
 from dragoman.inference.translation.translator import Translator
 from dragoman.metrics.bleu_tokenizer import AUTO, check_tokenizer, choose_tokenizer

@@ -13,8 +13,8 @@ from dragoman.base.errors import DataError
 from dragoman.base.progress import Progress
 from dragoman.checkpoint.folder import LoadedModel, fingerprint, load_model_folder
 from dragoman.checkpoint.precision_cost import Int8Cost, PrecisionCost, PrecisionScores, write_precision_cost
+from dragoman.engines.choice import default_threads
 from dragoman.engines.native.engine import NativeEngine
-from dragoman.engines.registry import default_threads
 from dragoman.engines.torch.engine import AttentionTorchEngine
 from dragoman.inference.translation.request import Request
 from dragoman.inference.translation.translator import Translator

@@ -1,4 +1,4 @@
-"""`PreferredEngine`: uses a fast engine for the rows that it supports, and the reference engine for everything else."""
+"""`Router`: passes each row to a fast engine if it supports the row, and everything else to the reference engine."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,7 +11,7 @@ from dragoman.models.attention_weights import AttentionChoice, AttentionMap
 from dragoman.models.interface import LengthLimits
 
 
-class PreferredEngine:
+class Router:
     """Uses `preferred` for the rows that it supports, and `reference` for other rows, scores and attention.
 
     If `preferred` was requested by name, each reason why it does not support a row is logged once, as a warning.
