@@ -16,6 +16,7 @@ from dragoman.data.workers import available_cores
 from dragoman.engines.kind import MODELS, Ability, EngineKind, EngineSettings, Precision, Service
 from dragoman.engines.registry import ENGINES
 from dragoman.native.embeddings import UnsupportedModelError
+from dragoman.native.packing import DivergedModelError
 
 AUTOMATIC = "auto"
 """The name of the choice of an engine, or of its precision, by the model and the machine."""
@@ -110,9 +111,10 @@ def model_engine(ability: Ability, model: Any, choice: EngineChoice) -> ModelEng
 def choose_engine(task: EngineTask, model: Any, device: torch.device, choice: EngineChoice) -> Chosen:
     """Return the engine with the name of the choice or, for `auto`, the fastest installed one that supports the model.
 
-    model: as in `Service.build`. With `auto`, an engine that fails for any reason is skipped, and one message lists the
-    reasons. Raises ConfigError for an unknown name or precision, and for a precision, a device or an ability that the
-    named engine does not support, and the same errors as `Service.build` for an engine that is chosen by name.
+    model: as in `Service.build`. With `auto`, an engine that fails for any reason except parameters that are not finite
+    is skipped, and one message lists the reasons. Raises ConfigError for an unknown name or precision, and for a
+    precision, a device or an ability that the named engine does not support, and the same errors as `Service.build` for
+    an engine that is chosen by name.
     """
     requested = choice.requested_precision
     if choice.name != AUTOMATIC:
@@ -133,6 +135,8 @@ def choose_engine(task: EngineTask, model: Any, device: torch.device, choice: En
             if kind.package is not None:
                 check_import(kind.package)
             chosen = _build(kind, task, model, device, choice)
+        except DivergedModelError:
+            raise
         except (ConfigError, ModelError) as error:
             if kind is last and wanted == service.default:
                 raise

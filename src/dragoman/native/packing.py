@@ -45,11 +45,15 @@ _ACTIVATIONS = {
 """The library's activations, by the names of the settings."""
 
 
+class DivergedModelError(ModelError):
+    """The parameters of a model are not finite, so that no engine computes it."""
+
+
 def check_finite(model: nn.Module) -> None:
-    """Raise ModelError with the name of the first parameter that contains NaN or infinity."""
+    """Raise DivergedModelError with the name of the first parameter that contains NaN or infinity."""
     for name, parameter in model.named_parameters():
         if not torch.isfinite(parameter).all():
-            raise ModelError(
+            raise DivergedModelError(
                 f"the model's weights contain NaN or infinity, first in {name}: its parameters are damaged or have "
                 "diverged"
             )
