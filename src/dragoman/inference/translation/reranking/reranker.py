@@ -9,7 +9,7 @@ import numpy as np
 from dragoman.base.files import atomic_write
 from dragoman.base.settings.load import dump_settings, load_settings
 from dragoman.checkpoint.folder import fingerprint
-from dragoman.inference.translation.reranking.choice import ordered
+from dragoman.inference.translation.choice import ordered
 from dragoman.inference.translation.reranking.config import RerankingConfig
 from dragoman.inference.translation.reranking.features import Features
 from dragoman.inference.translation.result import Translation
