@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 
 from dragoman.addons.serving.access.access import Access
 from dragoman.addons.serving.config import ServeConfig
-from dragoman.addons.serving.http.app import application
+from dragoman.addons.serving.http.application import application
 from dragoman.addons.serving.http.metrics import Metrics
 from dragoman.addons.serving.http.requests import ERRORS
 from dragoman.base.settings.reference import sections

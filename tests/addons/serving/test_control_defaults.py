@@ -12,7 +12,7 @@ from scripted_server import posted, served, translator
 from dragoman.addons.documents.document import translate_document
 from dragoman.addons.documents.expected_spans import Edges, ExpectedSpans, has_words
 from dragoman.addons.serving.config import ServeConfig
-from dragoman.addons.serving.control_defaults import ControlDefaults
+from dragoman.addons.serving.service.control_defaults import ControlDefaults
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.engines.engine import Row
 from dragoman.inference.control.keep import KeepRules

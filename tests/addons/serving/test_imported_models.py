@@ -8,9 +8,9 @@ from t5_folders import write_t5
 
 from dragoman import Translator
 from dragoman.addons.serving.config import ServeConfig
-from dragoman.addons.serving.control_defaults import ControlDefaults
-from dragoman.addons.serving.served_models import Directions, ServedModel
-from dragoman.addons.serving.service import Service
+from dragoman.addons.serving.models.served_models import Directions, ServedModel
+from dragoman.addons.serving.service.control_defaults import ControlDefaults
+from dragoman.addons.serving.service.service import Service
 from dragoman.exchange.formats import import_model
 
 

@@ -11,7 +11,7 @@ from schemathesis.specs.openapi.checks import negative_data_rejection, positive_
 from scripted_server import served, shouting
 
 from dragoman.addons.serving.access.access import Access
-from dragoman.addons.serving.http.app import application
+from dragoman.addons.serving.http.application import application
 from dragoman.addons.serving.http.metrics import Metrics
 
 

@@ -5,7 +5,7 @@ import re
 import pytest
 from scripted_server import asked, served, shouting
 
-from dragoman.addons.serving.http.page import files
+from dragoman.addons.serving.http.routes.page import files
 
 PAGE = files("dragoman.addons.serving") / "page"
 

@@ -16,9 +16,9 @@ from tiny_predictor import HEADS, TEXTS, write_predictor
 from dragoman import Client, Predictor
 from dragoman.addons.serving.client import AsyncClient, ServerError
 from dragoman.addons.serving.config import EngineConfig, ModelConfig, ServeConfig
-from dragoman.addons.serving.served_models import Directions
-from dragoman.addons.serving.served_predictors import Predictors, ServedPredictor
-from dragoman.addons.serving.service import Service
+from dragoman.addons.serving.models.served_models import Directions
+from dragoman.addons.serving.models.served_predictors import Predictors, ServedPredictor
+from dragoman.addons.serving.service.service import Service
 from dragoman.base.errors import ConfigError
 from dragoman.cli.main import main
 from dragoman.data.labelled.examples import LabelledText, TaggedSentence

@@ -8,7 +8,7 @@ from tiny_model import write_tiny_model
 
 from dragoman.addons.serving.config import EngineConfig, ModelConfig, QueueConfig
 from dragoman.addons.serving.http.metrics import Metrics
-from dragoman.addons.serving.served_models import ServedModel
+from dragoman.addons.serving.models.served_models import ServedModel
 from dragoman.checkpoint.folder import PRECISION, fingerprint
 from dragoman.engines.native import automatic_precision
 from dragoman.native.build import best_library

@@ -11,7 +11,7 @@ from closeness import assert_close, close_to
 
 from dragoman import Predictor, evaluate_labels, predict
 from dragoman.addons.serving.config import EngineConfig, ModelConfig
-from dragoman.addons.serving.served_predictors import ServedPredictor
+from dragoman.addons.serving.models.served_predictors import ServedPredictor
 from dragoman.base.errors import ConfigError, DataError, ModelError
 from dragoman.base.settings.load import dump_settings
 from dragoman.checkpoint.folder import write_model_folder

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.addons.serving.access.access import Access
 from dragoman.addons.serving.address import browser_url, listen
-from dragoman.addons.serving.background import Background
-from dragoman.addons.serving.batcher import BatchStatistics
 from dragoman.addons.serving.config import ServeConfig
-from dragoman.addons.serving.control_defaults import ControlDefaults
-from dragoman.addons.serving.served_models import Directions, ServedModel
-from dragoman.addons.serving.served_predictors import Predictors, ServedPredictor, is_prediction_model
-from dragoman.addons.serving.service import Service
+from dragoman.addons.serving.models.served_models import Directions, ServedModel
+from dragoman.addons.serving.models.served_predictors import Predictors, ServedPredictor, is_prediction_model
+from dragoman.addons.serving.queueing.background import Background
+from dragoman.addons.serving.queueing.batcher import BatchStatistics
+from dragoman.addons.serving.service.control_defaults import ControlDefaults
+from dragoman.addons.serving.service.service import Service
 from dragoman.base.errors import ConfigError, DragomanError
 from dragoman.base.log import info, warn
 from dragoman.base.machine.memory import limit_arenas, release_free_memory, resident_memory
@@ -103,7 +103,7 @@ async def _serve(config: ServeConfig, aligner: Aligner | None) -> None:
     """Run the server. While models are being loaded, every request is answered with status 503."""
     import uvicorn
 
-    from dragoman.addons.serving.http.app import application
+    from dragoman.addons.serving.http.application import application
     from dragoman.addons.serving.http.connection import Connection
     from dragoman.addons.serving.http.metrics import Metrics
 

@@ -18,8 +18,8 @@ from starlette.routing import Route
 from dragoman.addons.serving.config import ServeConfig
 from dragoman.addons.serving.http.hosts import HostCheck
 from dragoman.addons.serving.http.origins import OriginCheck
-from dragoman.addons.serving.http.page import PageFiles
 from dragoman.addons.serving.http.public_url import PublicUrl
+from dragoman.addons.serving.http.routes.page import PageFiles
 from dragoman.addons.workbench.computation import Computations, Disconnected
 from dragoman.addons.workbench.packing import pack
 from dragoman.addons.workbench.run_news import follow_runs

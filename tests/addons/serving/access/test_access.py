@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from dragoman.addons.serving.access.access import Access
+from dragoman.addons.serving.access.config import AccessConfig
 from dragoman.addons.serving.access.keys import InvalidKey, Keys
 from dragoman.addons.serving.access.quota import QuotaExceeded
-from dragoman.addons.serving.config import AccessConfig
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.load import load_settings
 

@@ -11,7 +11,7 @@ from scripted_server import asked, posted, served, shouting
 
 from dragoman.addons.serving.access.access import Access
 from dragoman.addons.serving.access.keys import Keys
-from dragoman.addons.serving.http.app import application
+from dragoman.addons.serving.http.application import application
 from dragoman.addons.serving.http.metrics import Metrics
 from dragoman.engines.engine import Row
 

@@ -14,7 +14,7 @@ import pytest
 from scripted_server import listening, served, shouting
 
 from dragoman.addons.serving.address import listen
-from dragoman.addons.serving.queue import LineQueue
+from dragoman.addons.serving.queueing.line_queue import LineQueue
 
 BODY = b'{"q": "a dog", "source": "en", "target": "de"}'
 HEAD = b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"

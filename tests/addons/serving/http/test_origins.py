@@ -9,7 +9,7 @@ from scripted_server import FREE, asked, served, shouting
 
 from dragoman.addons.serving.access.access import Access
 from dragoman.addons.serving.config import ServeConfig
-from dragoman.addons.serving.http.app import application
+from dragoman.addons.serving.http.application import application
 from dragoman.addons.serving.http.metrics import Metrics
 from dragoman.base.errors import ConfigError
 

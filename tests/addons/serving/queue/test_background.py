@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from dragoman.addons.serving import background
-from dragoman.addons.serving.background import Background
+from dragoman.addons.serving.queueing import background
+from dragoman.addons.serving.queueing.background import Background
 from dragoman.base.cancellation import Cancellation, Cancelled, check_cancelled
 
 

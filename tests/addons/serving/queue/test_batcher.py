@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from dragoman.addons.serving.batcher import Batcher, BatchStatistics
 from dragoman.addons.serving.config import QueueConfig
-from dragoman.addons.serving.queue import Hypotheses, Ticket
+from dragoman.addons.serving.queueing.batcher import Batcher, BatchStatistics
+from dragoman.addons.serving.queueing.line_queue import Hypotheses, Ticket
 from dragoman.base.errors import DataError, ResourceError
 from dragoman.decode.decoding import Sampling
 from dragoman.decode.sampling import SamplingConfig

@@ -14,12 +14,12 @@ from scripted_server import asked, posted, served, shouting
 from dragoman.addons.documents.formats.html.tokenizer import tokenize
 from dragoman.addons.documents.formats.union import get_format
 from dragoman.addons.documents.sentences import Sentence
-from dragoman.addons.serving.background import Background
-from dragoman.addons.serving.batcher import Batcher
 from dragoman.addons.serving.config import LimitsConfig, QueueConfig
 from dragoman.addons.serving.errors import Overloaded
-from dragoman.addons.serving.fair_executor import FairExecutor
-from dragoman.addons.serving.queue import Hypotheses, Ticket
+from dragoman.addons.serving.queueing.background import Background
+from dragoman.addons.serving.queueing.batcher import Batcher
+from dragoman.addons.serving.queueing.fair_executor import FairExecutor
+from dragoman.addons.serving.queueing.line_queue import Hypotheses, Ticket
 from dragoman.base.cancellation import Cancellation, Cancelled, check_cancelled, until_cancelled
 from dragoman.inference.control.control import Control
 from dragoman.inference.translation.request import Request, TextRequest
@@ -245,7 +245,7 @@ def test_the_default_limits_of_files_agree() -> None:
 
 
 def test_long_documents_have_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.addons.serving.service._CHARACTERS", 100)
+    monkeypatch.setattr("dragoman.addons.serving.service.service._CHARACTERS", 100)
 
     def slow(row: object) -> list[str]:
         time.sleep(0.01)
@@ -260,7 +260,7 @@ def test_long_documents_have_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
     with served({"en-de": slow}, limits=limits, queue={"cache_entries": 0}) as service:  # type: ignore[dict-item]
         long, short = asked(service, work)
         assert long.status_code == short.status_code == 200, long.text
-        monkeypatch.setattr("dragoman.addons.serving.service._CHARACTERS", 2000)
+        monkeypatch.setattr("dragoman.addons.serving.service.service._CHARACTERS", 2000)
         long, _ = asked(service, work)
     assert long.status_code == 503 and "took longer than 0.6" in long.json()["error"], long.text
 
@@ -331,7 +331,7 @@ def test_parsers_are_cancelled() -> None:
 
 
 def test_overloaded_is_reported_before_models_are_loaded() -> None:
-    from dragoman.addons.serving.service import Service
+    from dragoman.addons.serving.service.service import Service
 
     with pytest.raises(Overloaded):
         Service().check_ready()

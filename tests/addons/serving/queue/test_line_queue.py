@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.addons.serving.errors import Overloaded
-from dragoman.addons.serving.queue import LineQueue, QueuedLine, Ticket
+from dragoman.addons.serving.queueing.line_queue import LineQueue, QueuedLine, Ticket
 from dragoman.decode.search import SearchConfig
 from dragoman.inference.translation.request import Request
 

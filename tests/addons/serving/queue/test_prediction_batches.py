@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.addons.serving.background import Background
-from dragoman.addons.serving.fair_executor import FairExecutor
-from dragoman.addons.serving.prediction_batches import PredictionBatches, WaitingTexts
-from dragoman.addons.serving.prediction_job import PredictionJob, PredictionQueue
+from dragoman.addons.serving.queueing.background import Background
+from dragoman.addons.serving.queueing.fair_executor import FairExecutor
+from dragoman.addons.serving.service.prediction_batches import PredictionBatches, WaitingTexts
+from dragoman.addons.serving.service.prediction_queue import PredictionJob, PredictionQueue
 from dragoman.inference.prediction.heads.inputs import ModelInput
 from dragoman.inference.prediction.predictor import EncodedText
 

@@ -14,8 +14,8 @@ import pytest
 from tiny_model import tiny_config, write_tiny_model
 
 from dragoman.addons.serving.config import EngineConfig, ModelConfig
-from dragoman.addons.serving.prefork import Failure, WorkerSpec
-from dragoman.addons.serving.worker_pool import WorkerPool
+from dragoman.addons.serving.models.prefork import Failure, WorkerSpec
+from dragoman.addons.serving.models.worker_pool import WorkerPool
 from dragoman.base.cancellation import Cancellation, Cancelled
 from dragoman.base.errors import LineError, ModelError, ResourceError
 from dragoman.inference.translation.request import TextRequest

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dragoman.addons.serving.access.client_address import client_address, client_network, parse_networks
+from dragoman.addons.serving.access.config import AccessConfig
 from dragoman.addons.serving.access.keys import Keys
 from dragoman.addons.serving.access.quota import Account, Quotas, Reservation
-from dragoman.addons.serving.config import AccessConfig
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dragoman.addons.serving.access.client_address import client_address, is_trusted_proxy, parse_networks
-from dragoman.addons.serving.config import AccessConfig
+from dragoman.addons.serving.access.config import AccessConfig
 from dragoman.base.errors import ConfigError
 
 

@@ -52,7 +52,7 @@ def serve(
 
     The API is compatible with LibreTranslate, and has predicted labels at /v1/predict.
     """
-    from dragoman.addons.serving.served_predictors import is_prediction_model
+    from dragoman.addons.serving.models.served_predictors import is_prediction_model
     from dragoman.addons.serving.server import serve
     from dragoman.base.errors import ConfigError
 

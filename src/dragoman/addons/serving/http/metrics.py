@@ -12,10 +12,10 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dragoman.addons.serving.batcher import BatchStatistics
-from dragoman.addons.serving.prediction_job import PredictionBatch
-from dragoman.addons.serving.served_models import ServedModel
-from dragoman.addons.serving.served_predictors import ServedPredictor
+from dragoman.addons.serving.models.served_models import ServedModel
+from dragoman.addons.serving.models.served_predictors import ServedPredictor
+from dragoman.addons.serving.queueing.batcher import BatchStatistics
+from dragoman.addons.serving.service.prediction_queue import PredictionBatch
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _SHARES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1)

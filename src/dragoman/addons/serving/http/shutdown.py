@@ -6,7 +6,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dragoman.addons.serving.errors import Overloaded
-from dragoman.addons.serving.service import Service
+from dragoman.addons.serving.service.service import Service
 
 
 class ShutdownResponder:

@@ -14,7 +14,7 @@ from time import monotonic
 from typing import Any
 from weakref import finalize
 
-from dragoman.addons.serving.prefork import (
+from dragoman.addons.serving.models.prefork import (
     ENVIRONMENT,
     Batch,
     BatchDone,
@@ -24,7 +24,7 @@ from dragoman.addons.serving.prefork import (
     WorkerSpec,
     attach_tokenizer,
 )
-from dragoman.addons.serving.queue import Hypotheses
+from dragoman.addons.serving.queueing.line_queue import Hypotheses
 from dragoman.base.cancellation import Cancellation, active_cancellation, check_cancelled
 from dragoman.base.errors import ResourceError
 from dragoman.base.log import warn
@@ -45,8 +45,8 @@ class _WorkerEnded(Exception):
 class WorkerPool:
     """A thread-safe `Backend` that translates each batch in an idle worker process.
 
-    A prefork process (`addons.serving.prefork`) holds the model and forks the workers. A worker that ends is replaced,
-    and another worker translates its batch. All processes end when the pool is closed or garbage-collected.
+    A prefork process (`addons.serving.models.prefork`) holds the model and forks the workers. A worker that ends is
+    replaced, and another worker translates its batch. All processes end when the pool is closed or garbage-collected.
     """
 
     def __init__(
@@ -161,7 +161,7 @@ class _Prefork:
                 [
                     sys.executable,
                     "-c",
-                    "from dragoman.addons.serving.prefork import main; main()",
+                    "from dragoman.addons.serving.models.prefork import main; main()",
                     str(child_end.fileno()),
                 ],
                 pass_fds=[child_end.fileno()],

@@ -14,17 +14,27 @@ from dragoman.addons.documents.languages import Languages
 from dragoman.addons.documents.passage import iterate_passages
 from dragoman.addons.documents.pipeline import DocumentPipeline, SegmentedDocument
 from dragoman.addons.documents.sentences import Sentence
-from dragoman.addons.serving.background import Background
 from dragoman.addons.serving.config import LimitsConfig, QueueConfig, ServeConfig
-from dragoman.addons.serving.control_defaults import ControlDefaults, Defaults
 from dragoman.addons.serving.errors import Overloaded, RequestError, TimedOut, TooLarge
-from dragoman.addons.serving.fair_executor import FairExecutor
-from dragoman.addons.serving.prediction_job import BatchListener, PredictedText, PredictionJob, PredictionQueue
-from dragoman.addons.serving.queue import Hypotheses
-from dragoman.addons.serving.sentence_decoder import SentenceDecoder, hypothesis_text
-from dragoman.addons.serving.served_models import Directions, Step
-from dragoman.addons.serving.served_predictors import Predictors
-from dragoman.addons.serving.translation_job import OnSentence, TranslatedSentence, TranslatedText, TranslationJob
+from dragoman.addons.serving.models.served_models import Directions, Step
+from dragoman.addons.serving.models.served_predictors import Predictors
+from dragoman.addons.serving.queueing.background import Background
+from dragoman.addons.serving.queueing.fair_executor import FairExecutor
+from dragoman.addons.serving.queueing.line_queue import Hypotheses
+from dragoman.addons.serving.service.control_defaults import ControlDefaults, Defaults
+from dragoman.addons.serving.service.prediction_queue import (
+    BatchListener,
+    PredictedText,
+    PredictionJob,
+    PredictionQueue,
+)
+from dragoman.addons.serving.service.sentence_decoder import SentenceDecoder, hypothesis_text
+from dragoman.addons.serving.service.translation_job import (
+    OnSentence,
+    TranslatedSentence,
+    TranslatedText,
+    TranslationJob,
+)
 from dragoman.base.cancellation import until_cancelled
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.inference.translation.request import Request

@@ -7,11 +7,11 @@ from typing import Any, Protocol, TypeVar
 
 from dragoman.addons.documents.pipeline import DocumentPipeline
 from dragoman.addons.documents.sentences import Sentence
-from dragoman.addons.serving.batcher import Batcher
-from dragoman.addons.serving.decoding import decode
 from dragoman.addons.serving.errors import QueueFull, RequestError
-from dragoman.addons.serving.queue import Hypotheses
-from dragoman.addons.serving.translation_job import TranslationJob
+from dragoman.addons.serving.queueing.batcher import Batcher
+from dragoman.addons.serving.queueing.line_queue import Hypotheses
+from dragoman.addons.serving.service.decoding import decode
+from dragoman.addons.serving.service.translation_job import TranslationJob
 from dragoman.base.cancellation import until_cancelled
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.data.corpora.inputs import one_line

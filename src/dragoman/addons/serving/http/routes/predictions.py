@@ -10,8 +10,8 @@ from dragoman.addons.serving.config import ServeConfig
 from dragoman.addons.serving.errors import RequestError
 from dragoman.addons.serving.http.gate import Gate, KeyFields
 from dragoman.addons.serving.http.requests import ERRORS, Error, check_texts, describe_route, run_while_connected
-from dragoman.addons.serving.prediction_job import PredictedText, PredictionJob
-from dragoman.addons.serving.service import Service
+from dragoman.addons.serving.service.prediction_queue import PredictedText, PredictionJob
+from dragoman.addons.serving.service.service import Service
 from dragoman.data.labelled.examples import LabelledText, Question, TaggedSentence
 from dragoman.inference.prediction.predictor import Text
 

@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 from dragoman.addons.serving.access.quota import Reservation
 from dragoman.addons.serving.errors import QueueFull, RequestError
-from dragoman.addons.serving.prediction_batches import PredictionBatches, WaitingTexts
-from dragoman.addons.serving.served_predictors import ServedPredictor
+from dragoman.addons.serving.models.served_predictors import ServedPredictor
+from dragoman.addons.serving.service.prediction_batches import PredictionBatches, WaitingTexts
 from dragoman.base.cancellation import until_cancelled
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.inference.prediction.heads.readers import Prediction

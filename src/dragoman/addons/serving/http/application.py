@@ -15,7 +15,6 @@ from dragoman.addons.serving.access.access import Access
 from dragoman.addons.serving.access.metrics_access import MetricsAccess
 from dragoman.addons.serving.config import ServeConfig
 from dragoman.addons.serving.errors import RequestError
-from dragoman.addons.serving.http import files, libretranslate, page, predictions, v1
 from dragoman.addons.serving.http.gate import Gate
 from dragoman.addons.serving.http.hosts import HostCheck
 from dragoman.addons.serving.http.metrics import Metrics, RequestObserver, write_log_entry
@@ -23,8 +22,9 @@ from dragoman.addons.serving.http.origins import OriginCheck
 from dragoman.addons.serving.http.public_url import PublicUrl
 from dragoman.addons.serving.http.request_line import RequestLine
 from dragoman.addons.serving.http.requests import ERRORS, Error
+from dragoman.addons.serving.http.routes import files, libretranslate, page, predictions, v1
 from dragoman.addons.serving.http.shutdown import ShutdownResponder
-from dragoman.addons.serving.service import Service
+from dragoman.addons.serving.service.service import Service
 from dragoman.checkpoint.meta import library_versions
 
 

@@ -7,10 +7,10 @@ from threading import Thread
 from time import perf_counter
 from typing import NamedTuple, Protocol
 
-from dragoman.addons.serving.background import Background
 from dragoman.addons.serving.config import QueueConfig
 from dragoman.addons.serving.errors import Overloaded
-from dragoman.addons.serving.queue import Cache, Hypotheses, LineQueue, QueuedLine, Ticket
+from dragoman.addons.serving.queueing.background import Background
+from dragoman.addons.serving.queueing.line_queue import Cache, Hypotheses, LineQueue, QueuedLine, Ticket
 from dragoman.base.cancellation import Cancellation, Cancelled
 from dragoman.base.errors import DragomanError
 from dragoman.data.workers import available_cores

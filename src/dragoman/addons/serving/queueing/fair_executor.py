@@ -9,7 +9,7 @@ from contextlib import suppress
 from threading import Condition, Thread
 from typing import Any, NamedTuple, TypeVar
 
-from dragoman.addons.serving.background import Background
+from dragoman.addons.serving.queueing.background import Background
 from dragoman.base.cancellation import Cancellation
 
 Result = TypeVar("Result")

@@ -5,13 +5,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from dragoman.addons.serving.background import Background
-from dragoman.addons.serving.batcher import Backend, Batcher, BatchListener
 from dragoman.addons.serving.config import EngineConfig, ModelConfig, QueueConfig
 from dragoman.addons.serving.errors import RequestError
-from dragoman.addons.serving.prefork import WorkerSpec, load_translator
-from dragoman.addons.serving.queue import Hypotheses
-from dragoman.addons.serving.worker_pool import WorkerPool
+from dragoman.addons.serving.models.prefork import WorkerSpec, load_translator
+from dragoman.addons.serving.models.worker_pool import WorkerPool
+from dragoman.addons.serving.queueing.background import Background
+from dragoman.addons.serving.queueing.batcher import Backend, Batcher, BatchListener
+from dragoman.addons.serving.queueing.line_queue import Hypotheses
 from dragoman.base.errors import ConfigError, DragomanError
 from dragoman.base.log import info
 from dragoman.data.workers import available_cores

@@ -24,11 +24,11 @@ from dragoman.addons.serving.http.requests import (
     read_body,
     run_while_connected,
 )
-from dragoman.addons.serving.http.texts import is_auto, source_language
-from dragoman.addons.serving.http.uploads import ByteBudget, parse_upload
-from dragoman.addons.serving.service import Service
+from dragoman.addons.serving.http.routes.texts import is_auto, source_language
+from dragoman.addons.serving.http.routes.uploads import ByteBudget, parse_upload
+from dragoman.addons.serving.service.service import Service
+from dragoman.addons.serving.service.translation_job import TranslationJob
 from dragoman.addons.serving.stored_files import open_store
-from dragoman.addons.serving.translation_job import TranslationJob
 from dragoman.base.errors import ConfigError, DataError, ResourceError
 
 _MAX_NAME_LENGTH = 100

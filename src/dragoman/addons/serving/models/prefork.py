@@ -17,7 +17,7 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 
 from dragoman.addons.serving.config import EngineConfig, ModelConfig
-from dragoman.addons.serving.queue import Hypotheses
+from dragoman.addons.serving.queueing.line_queue import Hypotheses
 from dragoman.base.cancellation import Cancellation, Cancelled
 from dragoman.base.errors import ConfigError, DragomanError
 from dragoman.base.machine.device import use_threads

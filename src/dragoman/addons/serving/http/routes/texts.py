@@ -8,8 +8,8 @@ from dragoman.addons.documents.formats.format import Format
 from dragoman.addons.serving.access.quota import Reservation
 from dragoman.addons.serving.errors import InternalError, RequestError
 from dragoman.addons.serving.http.requests import AUTO, DetectedLanguage
-from dragoman.addons.serving.service import Service
-from dragoman.addons.serving.translation_job import OnSentence, TranslatedText, TranslationJob
+from dragoman.addons.serving.service.service import Service
+from dragoman.addons.serving.service.translation_job import OnSentence, TranslatedText, TranslationJob
 from dragoman.base.cancellation import until_cancelled
 from dragoman.base.log import warn
 

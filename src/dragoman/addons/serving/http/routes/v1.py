@@ -21,9 +21,9 @@ from dragoman.addons.serving.http.requests import (
     describe_route,
     run_while_connected,
 )
-from dragoman.addons.serving.http.texts import SourceLanguage, TextBatch, source_languages
-from dragoman.addons.serving.service import Service
-from dragoman.addons.serving.translation_job import TranslatedSentence, TranslatedText
+from dragoman.addons.serving.http.routes.texts import SourceLanguage, TextBatch, source_languages
+from dragoman.addons.serving.service.service import Service
+from dragoman.addons.serving.service.translation_job import TranslatedSentence, TranslatedText
 
 KeptKind = Literal[
     "all",

@@ -4,9 +4,9 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 
-from dragoman.addons.serving.batcher import Batcher
 from dragoman.addons.serving.errors import QueueFull
-from dragoman.addons.serving.queue import Hypotheses, Ticket
+from dragoman.addons.serving.queueing.batcher import Batcher
+from dragoman.addons.serving.queueing.line_queue import Hypotheses, Ticket
 from dragoman.inference.translation.request import TextRequest
 
 _PART_LINES, _PART_TOKENS, _PARTS = 64, 2048, 3

@@ -6,7 +6,7 @@ from typing import Any
 
 from dragoman.addons.serving.config import EngineConfig, ModelConfig
 from dragoman.addons.serving.errors import NotFound, RequestError
-from dragoman.addons.serving.served_models import folder_version
+from dragoman.addons.serving.models.served_models import folder_version
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.base.machine.device import use_threads
 from dragoman.checkpoint.folder import folder_kind

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request, Response
 from starlette.exceptions import HTTPException
 
 from dragoman.addons.serving.errors import NotFound
-from dragoman.addons.serving.service import Service
+from dragoman.addons.serving.service.service import Service
 
 _MEDIA_TYPES = {
     ".html": "text/html; charset=utf-8",

@@ -20,10 +20,10 @@ from dragoman.addons.serving.http.requests import (
     detect_language,
     run_while_connected,
 )
-from dragoman.addons.serving.http.texts import SourceLanguage, TextBatch, source_languages
-from dragoman.addons.serving.service import Service
+from dragoman.addons.serving.http.routes.texts import SourceLanguage, TextBatch, source_languages
+from dragoman.addons.serving.service.service import Service
+from dragoman.addons.serving.service.translation_job import TranslatedText
 from dragoman.addons.serving.suggestions import Suggestions
-from dragoman.addons.serving.translation_job import TranslatedText
 from dragoman.text.languages.names import language_name
 
 
