@@ -11,7 +11,7 @@ from schemathesis.specs.openapi.checks import negative_data_rejection, positive_
 from scripted_server import served, shouting
 
 from dragoman.addons.serving.access.access import Access
-from dragoman.addons.serving.http.application import application
+from dragoman.addons.serving.http.application import Application
 from dragoman.addons.serving.http.metrics import Metrics
 
 
@@ -19,7 +19,7 @@ from dragoman.addons.serving.http.metrics import Metrics
 def described() -> Iterator[Any]:
     with served({"en-de": shouting}, host="0.0.0.0") as service:
         config = service.config  # type: ignore[attr-defined]
-        app = application(service, Access(config.access), config, Metrics())
+        app = Application(service, Access(config.access), config, Metrics())
         yield schemathesis.openapi.from_asgi("/openapi.json", app)
 
 

@@ -103,7 +103,7 @@ async def _serve(config: ServeConfig, aligner: Aligner | None) -> None:
     """Run the server. While models are being loaded, every request is answered with status 503."""
     import uvicorn
 
-    from dragoman.addons.serving.http.application import application
+    from dragoman.addons.serving.http.application import Application
     from dragoman.addons.serving.http.connection import Connection
     from dragoman.addons.serving.http.metrics import Metrics
 
@@ -120,7 +120,7 @@ async def _serve(config: ServeConfig, aligner: Aligner | None) -> None:
     with closing(access), listen(config.host, config.port, config.limits.connections) as listening:
         server = Server(
             uvicorn.Config(
-                application(service, access, config, metrics),
+                Application(service, access, config, metrics),
                 http=Connection,
                 ws="none",
                 log_config=None,

@@ -14,12 +14,11 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dragoman.addons.serving.config import ServeConfig
-from dragoman.addons.serving.http.hosts import HostCheck
-from dragoman.addons.serving.http.origins import OriginCheck
-from dragoman.addons.serving.http.public_url import PublicUrl
 from dragoman.addons.serving.http.routes.page import PageFiles
+from dragoman.addons.serving.http.site_check import SiteCheck
 from dragoman.addons.workbench.computation import Computations, Disconnected
 from dragoman.addons.workbench.packing import pack
 from dragoman.addons.workbench.run_news import follow_runs
@@ -128,7 +127,6 @@ class Workbench:
 
 def application(workbench: Workbench) -> Starlette:
     """Return the application. Every error is returned as `{"error": …}`."""
-    config = ServeConfig()  # loopback only, without other names
     return Starlette(
         routes=[
             Route("/", workbench.page),
@@ -139,10 +137,7 @@ def application(workbench: Workbench) -> Starlette:
             Route("/file", workbench.file, methods=["POST"]),
             Route("/news", workbench.news),
         ],
-        middleware=[
-            Middleware(HostCheck, config=config),
-            Middleware(OriginCheck, public_url=PublicUrl(config), allowed=()),
-        ],
+        middleware=[Middleware(_SiteCheckMiddleware)],
         exception_handlers={
             DragomanError: _respond_error,
             HTTPException: _respond_http_error,
@@ -150,6 +145,17 @@ def application(workbench: Workbench) -> Starlette:
             Exception: _respond_bug,
         },
     )
+
+
+class _SiteCheckMiddleware:
+    """Rejects requests that pages of other sites cause. The server has only loopback addresses, and no other names."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app, self._sites = app, SiteCheck(ServeConfig())
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refusal = self._sites.refusal(Request(scope)) if scope["type"] == "http" else None
+        await (refusal or self._app)(scope, receive, send)
 
 
 def _checked(content: ViewContent, name: str) -> str:

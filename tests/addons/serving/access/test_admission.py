@@ -11,7 +11,7 @@ from scripted_server import asked, posted, served, shouting
 
 from dragoman.addons.serving.access.access import Access
 from dragoman.addons.serving.access.keys import Keys
-from dragoman.addons.serving.http.application import application
+from dragoman.addons.serving.http.application import Application
 from dragoman.addons.serving.http.metrics import Metrics
 from dragoman.engines.engine import Row
 
@@ -36,7 +36,7 @@ def test_every_route_requires_a_key(tmp_path: Path, capfd: pytest.CaptureFixture
     kept = tmp_path / "suggestions.jsonl"
     with served({"en-de": shouting}, access=access, log=True, suggestions=kept) as service:
         config = service.config  # type: ignore[attr-defined]
-        app = application(service, Access(config.access), config, Metrics())
+        app = Application(service, Access(config.access), config, Metrics())
         routes = [(path, method.upper()) for path, methods in app.openapi()["paths"].items() for method in methods]
         assert len(routes) >= 8
 

@@ -9,7 +9,7 @@ from scripted_server import FREE, asked, served, shouting
 
 from dragoman.addons.serving.access.access import Access
 from dragoman.addons.serving.config import ServeConfig
-from dragoman.addons.serving.http.application import application
+from dragoman.addons.serving.http.application import Application
 from dragoman.addons.serving.http.metrics import Metrics
 from dragoman.base.errors import ConfigError
 
@@ -133,7 +133,7 @@ def test_metrics_need_a_token_or_the_loopback_address(
     token.write_text("0123456789abcdef\n")
     with served({"en-de": shouting}, access={**FREE, "metrics_token": token}) as service:
         config = service.config  # type: ignore[attr-defined]
-        app = application(service, Access(config.access), config, Metrics())
+        app = Application(service, Access(config.access), config, Metrics())
 
         async def read(_: httpx.AsyncClient) -> httpx.Response:
             transport = httpx.ASGITransport(app, client=(peer, 1))

@@ -1,123 +1,167 @@
-"""The ASGI application of the server, with the routes for health and metrics."""
+"""`Application`: the ASGI application of the server."""
 
+import asyncio
+import re
+from collections.abc import Callable, Iterable
+from functools import partial
 from math import ceil
-from typing import Any, Literal
+from typing import Any
 
-from fastapi import APIRouter, FastAPI, Request
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, PlainTextResponse
-from prometheus_client import CONTENT_TYPE_LATEST
-from pydantic import BaseModel
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import JSONResponse
+from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dragoman.addons.serving.access.access import Access
 from dragoman.addons.serving.access.metrics_access import MetricsAccess
 from dragoman.addons.serving.config import ServeConfig
-from dragoman.addons.serving.errors import RequestError
+from dragoman.addons.serving.errors import Overloaded, RequestError
+from dragoman.addons.serving.http.exchange import Exchange, write_log_entry
 from dragoman.addons.serving.http.gate import Gate
-from dragoman.addons.serving.http.hosts import HostCheck
-from dragoman.addons.serving.http.metrics import Metrics, RequestObserver, write_log_entry
-from dragoman.addons.serving.http.origins import OriginCheck
-from dragoman.addons.serving.http.public_url import PublicUrl
-from dragoman.addons.serving.http.request_line import RequestLine
-from dragoman.addons.serving.http.requests import ERRORS, Error
-from dragoman.addons.serving.http.routes import files, libretranslate, page, predictions, v1
-from dragoman.addons.serving.http.shutdown import ShutdownResponder
+from dragoman.addons.serving.http.metrics import Metrics
+from dragoman.addons.serving.http.routes import files, libretranslate, operations, page, predictions, v1
+from dragoman.addons.serving.http.site_check import SiteCheck
 from dragoman.addons.serving.service.service import Service
 from dragoman.checkpoint.meta import library_versions
 
+_SLASHES = re.compile("/{2,}")
 
-def application(service: Service, access: Access, config: ServeConfig, metrics: Metrics) -> FastAPI:
-    """Return the application. Every error is returned as `{"error": …}`."""
-    app = FastAPI(
-        title="dragoman",
-        version=library_versions()["dragoman"],
-        description="Machine translation, and prediction of labels.",
-        docs_url=None,
-        redoc_url=None,
-    )
-    gate = Gate(access, config.limits, MetricsAccess(config.access))
-    app.include_router(libretranslate.routes(service, gate, config))
-    app.include_router(files.routes(service, gate, config))
-    app.include_router(v1.routes(service, gate, config))
-    app.include_router(predictions.routes(service, gate, config))
-    app.include_router(_operation_routes(service, gate, metrics))
-    app.include_router(page.routes(service))
-    app.add_middleware(RequestLine)
-    app.add_middleware(OriginCheck, public_url=PublicUrl(config), allowed=config.access.allowed_origins)
-    if config.access.allowed_origins:
-        app.add_middleware(
-            CORSMiddleware,
-            allow_origins=config.access.allowed_origins,
-            allow_methods=("GET", "POST"),
-            allow_headers=("authorization", "content-type"),
-            expose_headers=("retry-after", "content-disposition"),
+
+class Application:
+    """The ASGI application. Every error is returned as `{"error": …}`.
+
+    FastAPI declares the routes and describes them in the OpenAPI document. Requests are passed to the functions of the
+    routes directly, because these read and check their requests themselves.
+    """
+
+    def __init__(self, service: Service, access: Access, config: ServeConfig, metrics: Metrics) -> None:
+        """Raises ConfigError if suggestions or files cannot be stored, or the token for metrics cannot be read."""
+        self._service, self._metrics, self._log = service, metrics, write_log_entry if config.log else None
+        self._sites = SiteCheck(config)
+        gate = Gate(access, config.limits, MetricsAccess(config.access))
+        self._api = FastAPI(
+            title="dragoman",
+            version=library_versions()["dragoman"],
+            description="Machine translation, and prediction of labels.",
+            docs_url=None,
+            redoc_url=None,
         )
-    app.add_middleware(HostCheck, config=config)
-    app.add_middleware(ShutdownResponder, service=service)
-    app.add_middleware(RequestObserver, metrics=metrics, log=write_log_entry if config.log else None)
+        for router in (
+            libretranslate.routes(service, gate, config),
+            v1.routes(service, gate, config),
+            predictions.routes(service, gate, config),
+            files.routes(service, gate, config),
+            operations.routes(service, gate, metrics, self.openapi),
+            page.routes(service),
+        ):
+            self._api.router.routes.extend(router.routes)
+        self._routes = RouteTable(self._api.routes)
+        self._answer_allowed: ASGIApp = self._answer
+        if config.access.allowed_origins:
+            self._answer_allowed = CORSMiddleware(
+                self._answer,
+                allow_origins=config.access.allowed_origins,
+                allow_methods=("GET", "POST"),
+                allow_headers=("authorization", "content-type"),
+                expose_headers=("retry-after", "content-disposition"),
+            )
 
-    @app.exception_handler(RequestError)
-    async def handle_request_error(request: Request, error: RequestError) -> JSONResponse:
-        request.state.failure = error.reason
-        headers = {} if error.retry_after is None else {"Retry-After": str(ceil(error.retry_after))}
-        return JSONResponse({"error": error.message}, error.status, headers)
+    def openapi(self) -> dict[str, Any]:
+        """Return the OpenAPI document."""
+        return self._api.openapi()
 
-    @app.exception_handler(HTTPException)
-    async def handle_http_error(_: Request, error: HTTPException) -> JSONResponse:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request. If uvicorn cancels it during shutdown, it is answered with status 503."""
+        if scope["type"] != "http":
+            await self._api(scope, receive, send)
+            return
+        exchange = Exchange(scope, send)
+        try:
+            answer = self._sites.refusal(Request(scope)) or self._answer_allowed
+            await answer(scope, receive, exchange.send)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if exchange.has_started or not self._service.is_shutting_down or task is None:
+                raise
+            task.uncancel()
+            error = Overloaded("the server is shutting down: send the request again", retry_after=5)
+            await _error_response(Request(scope), error)(scope, receive, exchange.send)
+        finally:
+            exchange.record(self._metrics, self._log)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request with the function of its route. A bug is answered, and raised so that uvicorn logs it."""
+        request = Request(scope, receive)
+        try:
+            endpoint = self._routes.find(scope)
+            content = await endpoint(request, **scope["path_params"])
+            response = content if isinstance(content, Response) else _json_response(content)
+        except (RequestError, HTTPException) as error:
+            response = _error_response(request, error)
+        except Exception:
+            await JSONResponse({"error": "internal error: see the server's log"}, 500)(scope, receive, send)
+            raise
+        await response(scope, receive, send)
+
+
+class RouteTable:
+    """The functions that answer requests, by path and method.
+
+    Repeated slashes and slashes at the end of a path are ignored, because clients join a base URL with or without a
+    slash at the end. HEAD, which monitors send, is answered like GET.
+    """
+
+    def __init__(self, routes: Iterable[BaseRoute]) -> None:
+        """routes: each answers one or several methods."""
+        self._fixed: dict[str, dict[str, Route]] = {}
+        self._patterns: dict[re.Pattern[str], dict[str, Route]] = {}
+        for route in routes:
+            assert isinstance(route, Route)
+            if route.param_convertors:
+                by_method = self._patterns.setdefault(route.path_regex, {})
+            else:
+                by_method = self._fixed.setdefault(route.path, {})
+            by_method.update(dict.fromkeys(route.methods or (), route))
+
+    def find(self, scope: Scope) -> Callable[..., Any]:
+        """Return the function for a request, and enter its route and its `path_params` into the scope.
+
+        Raises HTTPException for an unknown path, and for a method that the path does not support. OPTIONS is answered
+        with the methods.
+        """
+        path = _SLASHES.sub("/", scope["path"].removeprefix(scope.get("root_path", ""))).rstrip("/") or "/"
+        by_method, scope["path_params"] = self._fixed.get(path), {}
+        for pattern, others in self._patterns.items() if by_method is None else ():
+            if found := pattern.match(path):
+                by_method, scope["path_params"] = others, found.groupdict()
+        if by_method is None:
+            raise HTTPException(404)
+        method = scope["method"]
+        if (route := by_method.get("GET" if method == "HEAD" else method)) is not None:
+            scope["route"] = route
+            return route.endpoint
+        scope["route"] = next(iter(by_method.values()))
+        methods = {*by_method, "OPTIONS"} | ({"HEAD"} if "GET" in by_method else set())
+        allow = {"Allow": ", ".join(sorted(methods))}
+        if method == "OPTIONS":
+            return partial(_options, Response(status_code=204, headers=allow))
+        raise HTTPException(405, headers=allow)
+
+
+async def _options(response: Response, request: Request) -> Response:
+    return response
+
+
+def _json_response(content: Any) -> Response:
+    return Response(to_json(content, inf_nan_mode="null"), media_type="application/json")
+
+
+def _error_response(request: Request, error: RequestError | HTTPException) -> JSONResponse:
+    if isinstance(error, HTTPException):
         return JSONResponse({"error": str(error.detail)}, error.status_code, error.headers)
-
-    @app.exception_handler(RequestValidationError)
-    async def handle_invalid_fields(_: Request, error: RequestValidationError) -> JSONResponse:
-        return JSONResponse({"error": "Invalid request"}, 400)
-
-    @app.exception_handler(Exception)
-    async def handle_bug(_: Request, error: Exception) -> JSONResponse:
-        return JSONResponse({"error": "internal error: see the server's log"}, 500)
-
-    return app
-
-
-_METRICS_ERRORS: dict[int | str, dict[str, Any]] = {
-    code: {
-        "description": "the client may not read the metrics",
-        "content": {"application/json": {"schema": Error.model_json_schema()}},
-    }
-    for code in (401, 403)
-}
-
-
-class Health(BaseModel):
-    """The state of the server."""
-
-    status: Literal["ok"]
-
-
-def _operation_routes(service: Service, gate: Gate, metrics: Metrics) -> APIRouter:
-    """Return the routes GET /health, /health/ready, /metrics and /spec."""
-    router = APIRouter(tags=["operations"])
-
-    @router.get("/spec", include_in_schema=False)
-    async def specification(request: Request) -> JSONResponse:
-        """Return the OpenAPI document, at the path where LibreTranslate has it."""
-        return JSONResponse(request.app.openapi())
-
-    @router.get("/health")
-    async def health() -> Health:
-        """Check that the process is alive."""
-        return Health(status="ok")
-
-    @router.get("/health/ready", responses={503: ERRORS[503]})
-    async def ready() -> Health:
-        """Check that the server can translate further texts in time: all models are loaded and the queues progress."""
-        service.check_ready()
-        return Health(status="ok")
-
-    @router.get("/metrics", response_class=PlainTextResponse, responses=_METRICS_ERRORS)
-    async def read_metrics(request: Request) -> PlainTextResponse:
-        """Return metrics in Prometheus's text format."""
-        gate.check_metrics(request)
-        return PlainTextResponse(metrics.text(), media_type=CONTENT_TYPE_LATEST)
-
-    return router
+    request.state.failure = error.reason
+    headers = {} if error.retry_after is None else {"Retry-After": str(ceil(error.retry_after))}
+    return JSONResponse({"error": error.message}, error.status, headers)

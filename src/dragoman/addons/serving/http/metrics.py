@@ -1,16 +1,6 @@
-"""`Metrics`: Prometheus metrics of a server. `RequestObserver`: middleware that counts and logs every request."""
-
-import json
-import sys
-from collections.abc import Callable
-from contextlib import suppress
-from datetime import UTC, datetime
-from time import perf_counter
-from typing import Any
+"""`Metrics`: the Prometheus metrics of a server."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, generate_latest
-from starlette.datastructures import MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dragoman.addons.serving.models.served_models import ServedModel
 from dragoman.addons.serving.models.served_predictors import ServedPredictor
@@ -19,16 +9,6 @@ from dragoman.addons.serving.service.prediction_queue import PredictionBatch
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _SHARES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1)
-
-_SECURITY_HEADERS = {
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-    "Cache-Control": "no-store",
-}
-
-Log = Callable[[dict[str, Any]], None]
-"""A function that receives the log entry of a request."""
 
 
 class Metrics:
@@ -129,57 +109,3 @@ class Metrics:
     def text(self) -> bytes:
         """Return the metrics in Prometheus's text format."""
         return generate_latest(self.registry)
-
-
-def write_log_entry(entry: dict[str, Any]) -> None:
-    """Write a log entry to stderr as a line of JSON. An entry that cannot be written is dropped."""
-    with suppress(OSError):
-        print(json.dumps(entry, ensure_ascii=False), file=sys.stderr, flush=True)
-
-
-class RequestObserver:
-    """Middleware that counts and logs requests, and adds security headers to answers.
-
-    A log entry consists of time, method, route, status, seconds, and the id of the key or the reason for its rejection.
-    It never contains texts or keys.
-    """
-
-    def __init__(self, app: ASGIApp, metrics: Metrics, log: Log | None) -> None:
-        self._app, self._metrics, self._log = app, metrics, log
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run the application."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        start, status = perf_counter(), 0
-
-        async def observed_send(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                headers = MutableHeaders(scope=message)
-                for name, value in _SECURITY_HEADERS.items():
-                    headers.setdefault(name, value)
-            await send(message)
-
-        try:
-            await self._app(scope, receive, observed_send)
-        finally:
-            seconds = perf_counter() - start
-            route = getattr(scope.get("route"), "path", "none")
-            self._metrics.record_request(route, status, seconds)
-            state = scope.get("state", {})
-            if (reason := state.get("failure")) is not None:
-                self._metrics.record_failure(reason)
-            if self._log is not None:
-                self._log(
-                    {
-                        "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
-                        "method": scope["method"],
-                        "route": route,
-                        "status": status,
-                        "seconds": round(seconds, 4),
-                        **{name: state[name] for name in ("key", "refused") if state.get(name) is not None},
-                    }
-                )

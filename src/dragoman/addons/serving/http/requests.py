@@ -1,7 +1,8 @@
 """Reads request bodies within limits, and describes their fields in the OpenAPI document."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -10,15 +11,10 @@ from starlette.requests import ClientDisconnect, Request
 from dragoman.addons.serving.config import LimitsConfig
 from dragoman.addons.serving.errors import ClientDisconnected, RequestError, TooLarge, TooSlow
 from dragoman.addons.serving.http.fields import FORM, JSON, MULTIPART, parse_fields
-from dragoman.text.languages.detector import Detector
 
 JSON_LINES = "application/x-ndjson"
 
-AUTO = "auto"
-"""The source language that requests language detection."""
-
 Fields = TypeVar("Fields", bound=BaseModel)
-Result = TypeVar("Result")
 
 
 class Error(BaseModel):
@@ -39,13 +35,6 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     503: {"model": Error, "description": "the server is overloaded, or the request timed out: see Retry-After"},
 }
 """The responses of every route, for the OpenAPI document."""
-
-
-class DetectedLanguage(BaseModel):
-    """A detected language. confidence: from 0 to 100; 0 if the language is unknown."""
-
-    confidence: float
-    language: str
 
 
 def describe_route(fields: type[BaseModel], form: bool = True, streams: bool = False) -> dict[str, Any]:
@@ -130,31 +119,30 @@ def check_texts(texts: Sequence[str], limits: LimitsConfig, field: str = "q", co
         )
 
 
-def detect_language(detector: Detector, text: str, sources: Sequence[str]) -> DetectedLanguage:
-    """Return the most probable language of a text; if it is unknown, the first of `sources` with confidence 0."""
-    detections = detector.detect(text)
-    if not detections:
-        return DetectedLanguage(confidence=0, language=sources[0])
-    language, confidence = detections[0]
-    return DetectedLanguage(confidence=confidence, language=language)
+@asynccontextmanager
+async def while_connected(request: Request) -> AsyncIterator[None]:
+    """Cancel a `with` block as soon as the client disconnects. Raises ClientDisconnected.
 
-
-async def run_while_connected(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
-    """Return the result of a coroutine, which is cancelled as soon as the client disconnects.
-
-    The request body must already have been read. Raises ClientDisconnected.
+    The request body must already have been read.
     """
-    task, watcher = asyncio.ensure_future(work), asyncio.ensure_future(_wait_for_disconnect(request))
-    try:
-        await asyncio.wait((task, watcher), return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            return task.result()
-        raise ClientDisconnected("the client has disconnected")
-    finally:
+    task, is_disconnected = asyncio.current_task(), False
+    assert task is not None
+
+    async def watch() -> None:
+        nonlocal is_disconnected
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        is_disconnected = True
         task.cancel()
+
+    watcher = asyncio.ensure_future(watch())
+    try:
+        yield
+    except BaseException:
+        if is_disconnected:
+            raise ClientDisconnected("the client has disconnected") from None
+        raise
+    finally:
         watcher.cancel()
-
-
-async def _wait_for_disconnect(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
+        if is_disconnected:
+            task.uncancel()

@@ -1,16 +1,16 @@
 """`SentenceDecoder`: decodes the sentences of a job through a model's queue, and again those with faults."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import replace
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
 from dragoman.addons.documents.pipeline import DocumentPipeline
 from dragoman.addons.documents.sentences import Sentence
 from dragoman.addons.serving.errors import QueueFull, RequestError
 from dragoman.addons.serving.queueing.batcher import Batcher
-from dragoman.addons.serving.queueing.line_queue import Hypotheses
-from dragoman.addons.serving.service.decoding import decode
+from dragoman.addons.serving.queueing.line_queue import Hypotheses, Ticket
 from dragoman.addons.serving.service.translation_job import TranslationJob
 from dragoman.base.cancellation import until_cancelled
 from dragoman.base.errors import ConfigError, DataError
@@ -22,6 +22,12 @@ from dragoman.text.words import count_words
 
 Result = TypeVar("Result")
 
+_PART_LINES, _PART_TOKENS, _PARTS = 64, 2048, 3
+"""Maximum numbers of lines and tokens of a part of a document, and of parts in the queue at the same time."""
+
+_RETRY_SECONDS = 0.1
+"""Time to wait before a further part of a document is submitted again to a full queue."""
+
 OnResult = Callable[[int, Hypotheses], None]
 """Called in any thread with the index of a sentence and its final hypotheses."""
 
@@ -30,6 +36,20 @@ class Prepare(Protocol):
     """Calls a function, in a separate thread if the job is long, and returns its result."""
 
     def __call__(self, function: Callable[[], Result]) -> Coroutine[Any, Any, Result]: ...
+
+
+@dataclass(frozen=True)
+class SentenceBatch:
+    """The sentences of the texts of a job.
+
+    costs: the number of tokens of each sentence. indices: the index of the text of each sentence, and its index in the
+    text.
+    """
+
+    pipeline: DocumentPipeline
+    sentences: Sequence[Sentence]
+    costs: Sequence[int]
+    indices: Sequence[tuple[int, int]]
 
 
 class SentenceDecoder:
@@ -41,46 +61,51 @@ class SentenceDecoder:
     """
 
     def __init__(
-        self,
-        batcher: Batcher,
-        pipeline: DocumentPipeline,
-        sentences: Sequence[Sentence],
-        costs: Sequence[int],
-        job: TranslationJob,
-        prepare: Prepare,
-        repair_seconds: float,
+        self, batcher: Batcher, batch: SentenceBatch, job: TranslationJob, prepare: Prepare, repair_seconds: float
     ) -> None:
-        """costs: the number of tokens of each sentence. repair_seconds: the timeout for decoding sentences again."""
-        self._batcher, self._pipeline, self._sentences, self._costs = batcher, pipeline, sentences, costs
+        """repair_seconds: the timeout for decoding sentences again."""
+        self._batcher, self._pipeline, self._sentences, self._costs = (
+            batcher,
+            batch.pipeline,
+            batch.sentences,
+            batch.costs,
+        )
         self._job, self._prepare, self._repair_seconds = job, prepare, repair_seconds
         self._guarded: dict[int, TextRequest] = {}
         """The lines whose guard inspects the result of a search without it, by index."""
 
     async def decode(self, on_result: OnResult) -> list[Hypotheses]:
-        """Return the hypotheses of each sentence. May be called once. Raises RequestError and Overloaded."""
-        try:
-            return await self._decode(on_result)
-        finally:  # tickets refer to the decoder until the next garbage collection, which takes place rarely
-            self._sentences, self._costs = (), ()
-            self._guarded.clear()
+        """Return the hypotheses of each sentence. May be called once. Raises RequestError and Overloaded.
 
-    async def _decode(self, on_result: OnResult) -> list[Hypotheses]:
+        Cancelling this coroutine withdraws the lines from the queue.
+        """
+
         def on_first_result(index: int, hypotheses: Hypotheses) -> None:
             if found := self._accept(index, hypotheses):
                 on_result(index, found)
 
-        results = await self._decode_first(on_first_result)
+        try:
+            results = await self._decode_first(on_first_result)
+            repairs = await self._prepare(lambda: self._find_repairs(results))
+            if repairs:
+                await self._repair(repairs, results, on_result)
+            return results
+        finally:  # tickets refer to the decoder until the next garbage collection, which takes place rarely
+            self._sentences, self._costs = (), ()
+            self._guarded.clear()
 
-        def find_repairs() -> dict[int, TextRequest]:
-            faulty = dict[int, TextRequest]()
-            for index, hypotheses in enumerate(until_cancelled(list(results))):
-                accepted = self._accept(index, hypotheses)
-                if not accepted and index in self._guarded:
-                    faulty[index] = self._guarded[index]
-                results[index] = accepted or hypotheses
-            return faulty | self._pipeline.repairs(self._sentences, [hypothesis_text(each[0]) for each in results])
+    def _find_repairs(self, results: list[Hypotheses]) -> dict[int, TextRequest]:
+        """Remove hypotheses with faults from the results. Return the lines to decode again, by index."""
+        faulty = dict[int, TextRequest]()
+        for index, hypotheses in enumerate(until_cancelled(list(results))):
+            accepted = self._accept(index, hypotheses)
+            if not accepted and index in self._guarded:
+                faulty[index] = self._guarded[index]
+            results[index] = accepted or hypotheses
+        return faulty | self._pipeline.repairs(self._sentences, [hypothesis_text(each[0]) for each in results])
 
-        repairs = await self._prepare(find_repairs)
+    async def _repair(self, repairs: dict[int, TextRequest], results: list[Hypotheses], on_result: OnResult) -> None:
+        """Decode lines again, and replace their results."""
         indices, repaired = list(repairs), dict[int, Hypotheses]()
 
         def on_repaired(line: int, hypotheses: Hypotheses) -> None:
@@ -100,7 +125,6 @@ class SentenceDecoder:
             on_result(index, hypotheses)
         for index, hypotheses in (repaired | missing).items():
             results[index] = hypotheses
-        return results
 
     async def _assemble(self, lines: dict[int, TextRequest], results: Sequence[Hypotheses]) -> dict[int, Hypotheses]:
         """Return a translation of each line whose parts between the expected spans are translated as plain lines.
@@ -170,8 +194,53 @@ class SentenceDecoder:
     async def _submit(
         self, lines: Sequence[TextRequest], costs: Sequence[int], on_result: OnResult
     ) -> list[Hypotheses]:
-        job = self._job
-        return await decode(self._batcher, lines, costs, on_result, job.client or None, in_parts=job.is_document)
+        """Return the hypotheses of lines. costs: the number of tokens of each line.
+
+        Raises QueueFull, and the errors of the translation.
+        """
+        if self._job.is_document:
+            return await self._submit_in_parts(lines, costs, on_result)
+        ticket = Ticket(lines, costs, on_result, self._job.client or None)
+        self._batcher.submit(ticket)
+        return await _completed(ticket)
+
+    async def _submit_in_parts(
+        self, lines: Sequence[TextRequest], costs: Sequence[int], on_result: OnResult
+    ) -> list[Hypotheses]:
+        """Return the hypotheses of lines, of which only a few parts are in the queue at the same time.
+
+        A document of any size therefore leaves space for other requests. It waits for space if a part of it is
+        translated.
+        """
+
+        async def submit(begin: int, end: int) -> list[Hypotheses]:
+            def on_line(line: int, hypotheses: Hypotheses) -> None:
+                on_result(begin + line, hypotheses)
+
+            while True:
+                ticket = Ticket(lines[begin:end], costs[begin:end], on_line, self._job.client or None)
+                try:
+                    self._batcher.submit(ticket)
+                    return await _completed(ticket)
+                except QueueFull:
+                    if not begin:
+                        raise
+                    await asyncio.sleep(_RETRY_SECONDS)
+
+        pending: deque[asyncio.Task[list[Hypotheses]]] = deque()
+        results: list[Hypotheses] = []
+        try:
+            for part in _parts(costs):
+                pending.append(asyncio.create_task(submit(*part)))
+                if len(pending) == _PARTS:
+                    results += await pending.popleft()
+            while pending:
+                results += await pending.popleft()
+        finally:
+            for task in pending:
+                task.add_done_callback(lambda task: task.cancelled() or task.exception())
+                task.cancel()
+        return results
 
     def _reduce(self, index: int, line: TextRequest) -> TextRequest:
         """Return a line without requirements that do not apply to its text, and without its guard if it has none."""
@@ -188,3 +257,26 @@ class SentenceDecoder:
 def hypothesis_text(translation: Translation) -> str:
     """Return the text of a translation, on one line."""
     return one_line(translation.text)
+
+
+async def _completed(ticket: Ticket) -> list[Hypotheses]:
+    """Return the hypotheses of a ticket. Cancelling this coroutine withdraws its lines from the queue."""
+    try:
+        results = await asyncio.wrap_future(ticket.done)
+        found = list(results)
+        results.clear()  # the callbacks of futures keep them, and this list, until the next garbage collection
+        return found
+    finally:
+        ticket.done.cancel()
+
+
+def _parts(costs: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield the (begin, end) indices of consecutive parts of at least one line."""
+    begin, tokens = 0, 0
+    for index, cost in enumerate(costs):
+        if index > begin and (index - begin == _PART_LINES or tokens + cost > _PART_TOKENS):
+            yield begin, index
+            begin, tokens = index, 0
+        tokens += cost
+    if costs:
+        yield begin, len(costs)

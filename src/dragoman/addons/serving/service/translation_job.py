@@ -1,11 +1,15 @@
-"""`TranslationJob`: the texts of a request; `TranslatedText`: the translation of one of them."""
+"""`TranslationJob`: the texts of a request, as sent and resolved; `TranslatedText`: the translation of one of them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from dragoman.addons.documents.expected_spans import ExpectedSpans
 from dragoman.addons.documents.formats.format import Format
 from dragoman.addons.serving.access.quota import Reservation
+from dragoman.addons.serving.queueing.batcher import Batcher
+from dragoman.inference.translation.request import Request
+from dragoman.inference.translation.translator import Translator
 from dragoman.statistical.alignment.links import Alignment
 
 OnSentence = Callable[[int, int, str], None]
@@ -33,6 +37,33 @@ class TranslationJob:
     reserve: Callable[[int], Reservation] | None = None
     client: str = ""
     is_document: bool = False
+
+
+@dataclass(frozen=True)
+class ModelStep:
+    """The translation of a job by one model.
+
+    request: the request for every sentence. expected: spans that translations should contain. is_expensive: whether
+    the request takes long to prepare for each text, regardless of its length.
+    """
+
+    translator: Translator
+    batcher: Batcher
+    request: Request
+    expected: ExpectedSpans | None = None
+    is_expensive: bool = False
+
+
+@dataclass(frozen=True)
+class ResolvedJob:
+    """A job whose settings are resolved. steps: one, two through a pivot language, or none for the same language."""
+
+    job: TranslationJob
+    steps: Sequence[ModelStep]
+
+    def only(self, index: int) -> "ResolvedJob":
+        """Return the job for a single one of its texts."""
+        return replace(self, job=replace(self.job, texts=[self.job.texts[index]]))
 
 
 @dataclass(frozen=True)

@@ -22,10 +22,10 @@ from dragoman.addons.serving.http.public_url import PublicUrl
 from dragoman.addons.serving.http.requests import (
     ERRORS,
     read_body,
-    run_while_connected,
+    while_connected,
 )
-from dragoman.addons.serving.http.routes.texts import is_auto, source_language
-from dragoman.addons.serving.http.routes.uploads import ByteBudget, parse_upload
+from dragoman.addons.serving.http.routes.uploads import ByteBudget, Upload, parse_upload
+from dragoman.addons.serving.http.source_languages import is_auto, source_language
 from dragoman.addons.serving.service.service import Service
 from dragoman.addons.serving.service.translation_job import TranslationJob
 from dragoman.addons.serving.stored_files import open_store
@@ -79,21 +79,19 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
         with uploads.account() as account:
             too_large = TooLarge(f"a file may have at most {limits.file_bytes:,} bytes (limits.file_bytes): divide it")
             body = await read_body(request, limits, limits.file_bytes + _FORM_BYTES, account.add, too_large)
-            values, name, data, charset = await parse_upload(request, body)
+            upload = await parse_upload(request, body)
             del body
-            if len(data) > limits.file_bytes:
+            if len(upload.content) > limits.file_bytes:
                 raise too_large
-            fields = validate(query_fields(request) | values, FileFields)
+            fields = validate(query_fields(request) | upload.fields, FileFields)
             caller = gate.admit(request, arrival, fields.api_key, translates=True)
-            work = translate(fields, name, data, charset, caller)
-            del data
-            id, new_name = await run_while_connected(request, work)
+            async with while_connected(request):
+                id, new_name = await translate(fields, upload, caller)
         return TranslatedFile(translatedFileUrl=f"{public_url.base(request)}download_file/{id}/{quote(new_name)}")
 
-    async def translate(
-        fields: FileFields, name: str, data: bytes, charset: str | None, caller: Caller
-    ) -> tuple[str, str]:
+    async def translate(fields: FileFields, upload: Upload, caller: Caller) -> tuple[str, str]:
         """Translate a file, and return the id and the name of the stored translation."""
+        name, charset = upload.name, upload.charset
         format_name = format_of_name(name)
         if format_name is None:
             raise RequestError(f"Invalid request: file: supported extensions are {', '.join(EXTENSIONS)}")
@@ -103,11 +101,11 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
 
         def decode() -> DecodedFile[Any]:
             try:
-                check_content(data, format_name, "the file")
+                check_content(upload.content, format_name, "the file")
                 encoding = fields.encoding or None
                 if encoding is None and charset and format.takes_encoding and find_encoding(charset) is not None:
                     encoding = charset
-                return format.decode(data, "the file", "stop", encoding)
+                return format.decode(upload.content, "the file", "stop", encoding)
             except EncodingError as error:
                 raise RequestError(str(error.with_remedy("the field encoding=ENCODING"))) from None
             except (ConfigError, DataError) as error:
@@ -124,7 +122,7 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
         job = TranslationJob(
             [file.content], source, target, format, reserve=caller.reserve, client=caller.name, is_document=True
         )
-        (translated,) = await service.translate(job)
+        (translated,) = await service.translate(await service.resolve(job))
         new_name = f"{stem[:_MAX_NAME_LENGTH] or 'file'}.{target}{extension}"
 
         def store_translation() -> str:
@@ -136,7 +134,7 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
             raise Overloaded(f"the translated file cannot be stored: {error}") from None
 
     @router.get("/download_file/{id}/{name}", response_class=Response, responses={404: ERRORS[400]})
-    async def download_file(id: str, name: str) -> Response:
+    async def download_file(request: Request, id: str, name: str) -> Response:
         """Download a translated file. No key is required, because the id is secret."""
         file = await asyncio.to_thread(store.get, id)
         if file is None:

@@ -13,16 +13,14 @@ from dragoman.addons.serving.config import ServeConfig
 from dragoman.addons.serving.errors import Forbidden, NotFound, RequestError
 from dragoman.addons.serving.http.gate import Gate, KeyFields
 from dragoman.addons.serving.http.requests import (
-    AUTO,
-    DetectedLanguage,
     check_texts,
     describe_route,
-    detect_language,
-    run_while_connected,
+    while_connected,
 )
-from dragoman.addons.serving.http.routes.texts import SourceLanguage, TextBatch, source_languages
+from dragoman.addons.serving.http.source_languages import AUTO, DetectedLanguage, SourceLanguage, source_languages
 from dragoman.addons.serving.service.service import Service
-from dragoman.addons.serving.service.translation_job import TranslatedText
+from dragoman.addons.serving.service.text_batch import TextBatch
+from dragoman.addons.serving.service.translation_job import TranslatedText, TranslationJob
 from dragoman.addons.serving.suggestions import Suggestions
 from dragoman.text.languages.names import language_name
 
@@ -135,11 +133,18 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
             raise RequestError(f"Invalid request: alternatives: at most {limits.alternatives}")
         target = service.directions.match(fields.target)
         sources = await source_languages(service, fields.source, target, texts, caller.name)
-        format = get_format(fields.format)
-        batch = TextBatch(
-            texts, sources, target, format, fields.alternatives, reserve=caller.reserve, client=caller.name
+        job = TranslationJob(
+            texts,
+            fields.source,
+            target,
+            get_format(fields.format),
+            fields.alternatives,
+            reserve=caller.reserve,
+            client=caller.name,
         )
-        results = await run_while_connected(request, batch.translate(service))
+        async with while_connected(request):
+            batch = await TextBatch.resolve(service, job, [each.code for each in sources])
+            results = await batch.translate(service)
         response = _response(fields, texts, sources, results)
         # serialised explicitly, because FastAPI would validate the model again, which takes 10% of the request time
         return Response(response.model_dump_json(exclude_none=True), media_type="application/json")
@@ -156,7 +161,7 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
         # clients expect at least one language
         if not service.directions.sources:
             raise NotFound("this server has no languages: its models predict labels (/v1/predict)")
-        return found or [detect_language(service.detector, text, service.directions.sources)]
+        return found or [DetectedLanguage(confidence=0, language=service.directions.sources[0])]
 
     @router.post("/suggest", **describe_route(SuggestFields))
     async def suggest(request: Request) -> Success:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from dragoman.addons.serving.config import ServeConfig
 from dragoman.addons.serving.errors import RequestError
 from dragoman.addons.serving.http.gate import Gate, KeyFields
-from dragoman.addons.serving.http.requests import ERRORS, Error, check_texts, describe_route, run_while_connected
+from dragoman.addons.serving.http.requests import ERRORS, Error, check_texts, describe_route, while_connected
 from dragoman.addons.serving.service.prediction_queue import PredictedText, PredictionJob
 from dragoman.addons.serving.service.service import Service
 from dragoman.data.labelled.examples import LabelledText, Question, TaggedSentence
@@ -102,7 +102,8 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
         check_texts([part for each in given for part in _strings(each)], limits, "text", len(given))
         model = service.predictors.choose(fields.model)
         job = PredictionJob(model, [_text(each) for each in given], caller.reserve, caller.name, fields.task)
-        results = await run_while_connected(request, service.predict(job))
+        async with while_connected(request):
+            results = await service.predict(job)
         response = PredictedV1(model=model.name, predictions=list(map(_as_json, results)))
         # serialised explicitly, because FastAPI would validate the response again
         return Response(response.model_dump_json(), media_type="application/json")

@@ -14,16 +14,15 @@ from dragoman.addons.serving.config import LimitsConfig, ServeConfig
 from dragoman.addons.serving.errors import ClientDisconnected, RequestError
 from dragoman.addons.serving.http.gate import Gate, KeyFields
 from dragoman.addons.serving.http.requests import (
-    AUTO,
-    DetectedLanguage,
     check_forms,
     check_texts,
     describe_route,
-    run_while_connected,
+    while_connected,
 )
-from dragoman.addons.serving.http.routes.texts import SourceLanguage, TextBatch, source_languages
+from dragoman.addons.serving.http.source_languages import AUTO, DetectedLanguage, SourceLanguage, source_languages
 from dragoman.addons.serving.service.service import Service
-from dragoman.addons.serving.service.translation_job import TranslatedSentence, TranslatedText
+from dragoman.addons.serving.service.text_batch import TextBatch
+from dragoman.addons.serving.service.translation_job import TranslatedSentence, TranslatedText, TranslationJob
 
 KeptKind = Literal[
     "all",
@@ -139,9 +138,9 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
         _check(fields, texts, limits)
         target = service.directions.match(fields.target)
         sources = await source_languages(service, fields.source, target, texts, caller.name)
-        batch = TextBatch(
+        job = TranslationJob(
             texts,
-            sources,
+            fields.source,
             target,
             get_format(fields.format),
             fields.nbest - 1,
@@ -164,10 +163,11 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
                 ],
             )
 
-        await batch.check(service)
-        if fields.stream:
-            return StreamingResponse(_lines(request, service, batch, build_response), media_type="application/x-ndjson")
-        return build_response(await run_while_connected(request, batch.translate(service)))
+        async with while_connected(request):
+            batch = await TextBatch.resolve(service, job, [each.code for each in sources])
+            if not fields.stream:
+                return build_response(await batch.translate(service))
+        return StreamingResponse(_lines(request, service, batch, build_response), media_type="application/x-ndjson")
 
     return router
 

@@ -1,0 +1,77 @@
+"""`Exchange`: a request and its answer, which is counted, logged, and sent with security headers."""
+
+import json
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from time import perf_counter
+from typing import Any
+
+from starlette.types import Message, Scope, Send
+
+from dragoman.addons.serving.http.metrics import Metrics
+
+_SECURITY_HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"cache-control", b"no-store"),
+)
+
+Log = Callable[[dict[str, Any]], None]
+"""A function that receives the log entry of a request."""
+
+
+class Exchange:
+    """A request and its answer. The answer to HEAD is that to GET, without a body."""
+
+    def __init__(self, scope: Scope, send: Send) -> None:
+        """send: passes the messages of the answer to the ASGI server."""
+        self._scope, self._send, self._start = scope, send, perf_counter()
+        self._status = 0
+
+    @property
+    def has_started(self) -> bool:
+        """Whether the headers of the answer have been sent."""
+        return self._status != 0
+
+    async def send(self, message: Message) -> None:
+        """Send a message of the answer, with security headers unless the answer has its own."""
+        if message["type"] == "http.response.start":
+            self._status = message["status"]
+            headers = list(message["headers"])
+            names = {name for name, _ in headers}
+            message = {**message, "headers": headers + [each for each in _SECURITY_HEADERS if each[0] not in names]}
+        elif self._scope["method"] == "HEAD":
+            message = {**message, "body": b""}
+        await self._send(message)
+
+    def record(self, metrics: Metrics, log: Log | None) -> None:
+        """Count and log the exchange after its end.
+
+        A log entry consists of time, method, route, status, seconds, and the id of the key or the reason for its
+        rejection. It never contains texts or keys.
+        """
+        seconds, state = perf_counter() - self._start, self._scope.get("state", {})
+        route = getattr(self._scope.get("route"), "path", "none")
+        metrics.record_request(route, self._status, seconds)
+        if (reason := state.get("failure")) is not None:
+            metrics.record_failure(reason)
+        if log is not None:
+            log(
+                {
+                    "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+                    "method": self._scope["method"],
+                    "route": route,
+                    "status": self._status,
+                    "seconds": round(seconds, 4),
+                    **{name: state[name] for name in ("key", "refused") if state.get(name) is not None},
+                }
+            )
+
+
+def write_log_entry(entry: dict[str, Any]) -> None:
+    """Write a log entry to stderr as a line of JSON. An entry that cannot be written is dropped."""
+    with suppress(OSError):
+        print(json.dumps(entry, ensure_ascii=False), file=sys.stderr, flush=True)
