@@ -245,7 +245,7 @@ def test_the_default_limits_of_files_agree() -> None:
 
 
 def test_long_documents_have_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.addons.serving.service.service._CHARACTERS", 100)
+    monkeypatch.setattr("dragoman.addons.serving.service.step_translation._CHARACTERS", 100)
 
     def slow(row: object) -> list[str]:
         time.sleep(0.01)
@@ -260,7 +260,7 @@ def test_long_documents_have_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
     with served({"en-de": slow}, limits=limits, queue={"cache_entries": 0}) as service:  # type: ignore[dict-item]
         long, short = asked(service, work)
         assert long.status_code == short.status_code == 200, long.text
-        monkeypatch.setattr("dragoman.addons.serving.service.service._CHARACTERS", 2000)
+        monkeypatch.setattr("dragoman.addons.serving.service.step_translation._CHARACTERS", 2000)
         long, _ = asked(service, work)
     assert long.status_code == 503 and "took longer than 0.6" in long.json()["error"], long.text
 

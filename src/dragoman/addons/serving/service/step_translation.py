@@ -82,9 +82,11 @@ class StepTranslation:
         if job.is_document and self.pivots is None:
             limit.extend(max(1.0, sum(len(sentence.text) for sentence in batch.sentences) / _CHARACTERS))
 
+        indices = batch.indices  # queued lines refer to `on_result`, which must not keep the sentences in memory
+
         def on_result(line: int, hypotheses: Hypotheses) -> None:
             if on_sentence is not None:
-                on_sentence(*batch.indices[line], hypothesis_text(hypotheses[0]))
+                on_sentence(*indices[line], hypothesis_text(hypotheses[0]))
 
         prepare = _at_once if is_short else self._in_thread
         decoder = SentenceDecoder(self.step.batcher, batch, job, prepare, _REPAIR_FRACTION * limit.seconds)
