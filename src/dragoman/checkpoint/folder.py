@@ -107,12 +107,12 @@ def copy_companions(source: Path, folder: Path) -> None:
     The checkpoints of a run have those of the run, which are trained at its end.
     """
     checkpoint = Path(source).resolve()
-    places = [checkpoint]
+    folders = [checkpoint]
     if checkpoint.parent.name == "checkpoints":
-        places.append(checkpoint.parent.parent)
-    if (aligner := _first(place / ALIGNER for place in places)) is not None:
+        folders.append(checkpoint.parent.parent)
+    if (aligner := _first(each / ALIGNER for each in folders)) is not None:
         shutil.copytree(aligner, folder / ALIGNER, ignore=shutil.ignore_patterns(".*"))
-    if (shortlist := _first(place / SHORTLIST for place in places)) is not None:
+    if (shortlist := _first(each / SHORTLIST for each in folders)) is not None:
         shutil.copyfile(shortlist, folder / SHORTLIST)
 
 

@@ -86,7 +86,8 @@ class Meta(Config):
     )
     embeddings: dict[str, float] = Field(
         {},
-        description="Share of the source's and of the target's vocabulary whose vectors were initialised from a file.",
+        description="Fraction of the source's and of the target's vocabulary whose vectors were initialised from "
+        "a file.",
     )
 
     def lengths_of(self, language: str | None) -> CorpusLengths | None:

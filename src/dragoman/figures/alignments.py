@@ -30,7 +30,7 @@ GOLD = "gold"
 
 _SLIDE = "deck 000, history: from rules to one network"
 _WEIGHTS = (
-    " The weight of a link is the attention, the share of gradient × input of the target word, or the posterior "
+    " The weight of a link is the attention, the fraction of gradient × input of the target word, or the posterior "
     "probability of a word aligner, the mean of both directions."
 )
 _ATTENTION_LIMITS = " A model attends to what helps to predict a word, which need not be the word that it translates."

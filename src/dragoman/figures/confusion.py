@@ -71,7 +71,7 @@ def label_confusion(matrix: ConfusionMatrix) -> Confusion:
     """Return the figure of a confusion matrix of labels."""
     return Confusion(
         title="Confusion matrix",
-        caption="The number of examples of each class (row) by predicted class (column). The colour is the share of "
+        caption="The number of examples of each class (row) by predicted class (column). The colour is the fraction of "
         "the row.",
         rows=matrix.labels,
         columns=matrix.labels,

@@ -77,15 +77,15 @@ class Figure(ABC):
         index: positions along the first axes, from 0; empty for the whole array. Numbers that are not finite are None.
         Raises DataError for an unknown array or a position outside of it.
         """
-        arrays, place = self.arrays(), tuple(index)
+        arrays, position = self.arrays(), tuple(index)
         if name not in arrays:
             raise DataError(f"the figure has no array {name!r}: choose one of {', '.join(arrays)}")
         shape = arrays[name].shape
-        if len(place) > len(shape) or any(
-            not 0 <= each < size for each, size in zip(place, shape[: len(place)], strict=True)
+        if len(position) > len(shape) or any(
+            not 0 <= each < size for each, size in zip(position, shape[: len(position)], strict=True)
         ):
-            raise DataError(f"the position {list(place)} is outside of array {name!r} with the shape {list(shape)}")
-        return _finite(arrays[name][place].tolist())
+            raise DataError(f"the position {list(position)} is outside of array {name!r} with the shape {list(shape)}")
+        return _finite(arrays[name][position].tolist())
 
     def as_json(self) -> dict[str, Any]:
         """Return the description and, under `values`, all numbers of the arrays as nested lists."""

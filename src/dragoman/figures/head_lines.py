@@ -29,7 +29,7 @@ _MAX_HEIGHT = 40.0
 """Maximum height of a picture in inches; in longer texts, the letters are smaller."""
 
 _SPREAD = 0.5
-"""Distance of the lines of the first and the last head between the same tokens, as a share of a row."""
+"""Distance of the lines of the first and the last head between the same tokens, as a fraction of a row."""
 
 _THICKEST = 5.0
 """Width in points of the line of the weight 1; half of it if there are several heads."""

@@ -66,7 +66,7 @@ class HeatMaps(Figure):
         return any(bool((each.values < 0).any()) for row in self.grid for each in row)
 
     def details(self) -> dict[str, Any]:
-        """Return labels, scale, and for each panel its heading and its place in the arrays."""
+        """Return labels, scale, and for each panel its heading and its position in the arrays."""
         return {
             "rows": list(self.rows),
             "columns": list(self.columns),

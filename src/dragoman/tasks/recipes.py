@@ -15,7 +15,7 @@ _FOLDERS = (_PACKAGE / "recipe_files", _PACKAGE.parents[1] / "recipes")
 
 @dataclass(frozen=True)
 class Recipe:
-    """A recipe for `dragoman train`. purpose: the first sentence of the comment at the beginning of the file."""
+    """A recipe for `dragoman train`. purpose: the first sentence of the comment at the start of the file."""
 
     name: str
     purpose: str
@@ -42,7 +42,7 @@ class Recipe:
 def recipes(name: str | None = None) -> list[Recipe]:
     """Return recipes, sorted by name.
 
-    name: name of a recipe, or the beginning of the names of several recipes; None: all recipes. Raises ConfigError if
+    name: name of a recipe, or the prefix of the names of several recipes; None: all recipes. Raises ConfigError if
     no recipe matches.
 
     >>> from dragoman import recipes
@@ -69,7 +69,7 @@ def recipes(name: str | None = None) -> list[Recipe]:
 
 
 def _purpose(path: Path) -> str:
-    """Return the first sentence of the comment at the beginning of a recipe."""
+    """Return the first sentence of the comment at the start of a recipe."""
     words = []
     for line in path.read_text(encoding="utf-8").splitlines():
         if not line.strip("# ") or not line.startswith("#"):

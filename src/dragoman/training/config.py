@@ -70,7 +70,7 @@ class LoopConfig(Config):
         None,
         ge=1,
         description="Gradual unfreezing: only the head is trained at first, and one more layer from the top after "
-        "every period of this many epochs; the embeddings are last. null: all layers are trained from the beginning.",
+        "every period of this many epochs; the embeddings are last. null: all layers are trained from the start.",
     )
     layer_decay: float = Field(
         1.0,
@@ -82,8 +82,8 @@ class LoopConfig(Config):
     head_rate: float | None = Field(
         None,
         gt=0,
-        description="Learning rate of the head, as a multiple of the schedule's. null: for a new head on a body "
-        "from `start` 10, for a parser 2; otherwise 1.",
+        description="Learning rate of the head, as a multiple of the schedule's. null: for a new head on a "
+        "pre-trained encoder from `start` 10, for a parser 2; otherwise 1.",
     )
     seed: int = Field(
         1, ge=0, description="Random seed for initial parameters, batch order, dropout and subword sampling."
@@ -229,8 +229,8 @@ class LoopConfig(Config):
     def _check_unfreezing(self) -> "LoopConfig":
         if self.unfreeze_every is not None and self.start is None:
             raise ValueError(
-                "train.unfreeze_every trains the head of a body first, so it requires train.start, the model folder "
-                "with the body: set train.start, or remove train.unfreeze_every"
+                "train.unfreeze_every trains the head of a pre-trained encoder first, so it requires train.start, "
+                "the model folder with the encoder: set train.start, or remove train.unfreeze_every"
             )
         return self
 

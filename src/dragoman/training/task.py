@@ -279,7 +279,7 @@ class Job(ABC):
 
     @abstractmethod
     def batches(self, plan: BatchPlan, start: int, epoch: int, pin: bool) -> Iterable[Any]:
-        """Load the plan's batches, beginning with number `start`. pin: whether to use page-locked memory, for a GPU."""
+        """Load the plan's batches, starting with number `start`. pin: whether to use page-locked memory, for a GPU."""
 
     @abstractmethod
     def objective(self, device: torch.device) -> Objective:

@@ -59,9 +59,9 @@ def test_lengths_beyond_the_positions_are_counted_up_to_the_limit() -> None:
     assert flops_per_target_token(config, VocabularySizes(SIZE, SIZE), np.full((30, 2), 30, np.int32)) > 0
 
 
-def test_the_share_counts_all_devices() -> None:
-    assert Utilisation(2e6, 1e9).share(100) == pytest.approx(0.2)
-    assert Utilisation(2e6, 1e9, devices=4).share(100) == pytest.approx(0.05)
+def test_the_fraction_counts_all_devices() -> None:
+    assert Utilisation(2e6, 1e9).fraction(100) == pytest.approx(0.2)
+    assert Utilisation(2e6, 1e9, devices=4).fraction(100) == pytest.approx(0.05)
     assert "1 GFLOP/s" in Utilisation(2e6, 1e9).describe()
 
 

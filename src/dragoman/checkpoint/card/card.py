@@ -114,7 +114,9 @@ def task_kind(config: Mapping[str, Any]) -> str | None:
 def _word_vectors(meta: Meta, model: Any) -> dict[str, str]:
     """Return a row with the word-vector files that initialised the embeddings, as their licences affect the model's."""
     files = (isinstance(model, Mapping) and model.get("embeddings")) or {}
-    sides = [f"{share:.1%} of the {side} from {files.get(side) or UNKNOWN}" for side, share in meta.embeddings.items()]
+    sides = [
+        f"{fraction:.1%} of the {side} from {files.get(side) or UNKNOWN}" for side, fraction in meta.embeddings.items()
+    ]
     return {"Initial word vectors": ", ".join(sides)} if sides else {}
 
 

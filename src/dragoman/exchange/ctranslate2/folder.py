@@ -47,7 +47,7 @@ class ExportedModel:
     """A model that CTranslate2 has loaded.
 
     translator: a `ctranslate2.Translator`. config: the resolved settings. positions: the maximum length of source and
-    target in tokens, including the end or beginning of sentence; None if there is no limit.
+    target in tokens, including the end-of-sentence or start symbol; None if there is no limit.
     """
 
     translator: Any

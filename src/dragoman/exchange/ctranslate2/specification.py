@@ -80,7 +80,7 @@ def token_names(tokenizer: Tokenizer) -> list[str]:
 
 
 def positions(model: Seq2Seq) -> int | None:
-    """Return the maximum length in tokens, including the end or beginning of sentence.
+    """Return the maximum length in tokens, including the end-of-sentence or start symbol.
 
     Returns None if the model has no position tables.
     """

@@ -11,7 +11,7 @@ def check_same_settings(ours: ModelSettings, theirs: ModelSettings, program: str
     """Raise ModelError with the settings in which an exported model differs after it was read back.
 
     ours: the settings of the model. theirs: those that were read back. program: the name of the other program's model.
-    ignored: keys, or beginnings of keys, that are not compared.
+    ignored: keys, or prefixes of keys, that are not compared.
     """
     before, after = (flatten(each.model_dump(mode="json")) for each in (ours, theirs))
     differences = [

@@ -96,13 +96,14 @@ class WeightTable:
     unused: Callable[[str], bool] = lambda name: False
 
     def to_theirs(self, ours: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Return the other program's tensors by name. Raises ModelError with the names of tensors that have no place.
+        """Return the other program's tensors by name. Raises ModelError with the names of tensors that it does not
+        have.
 
         The tensors may be on the meta device, which gives the names and shapes that a file must have.
         """
         placed = {name for weight in self.weights for name in weight.ours}
         if without_place := sorted(ours.keys() - placed):
-            raise ModelError(f"the other program has no place for {_list(without_place)}")
+            raise ModelError(f"the other program has no tensor for {_list(without_place)}")
         return {
             name: self._join(weight, [ours[part] for part in weight.ours])
             for weight in self.weights

@@ -1,4 +1,4 @@
-"""Measures of classification: accuracy, precision, recall, F1, and Matthews correlation, from a confusion matrix.
+"""Metrics of classification: accuracy, precision, recall, F1, and Matthews correlation, from a confusion matrix.
 
 The definitions are those of scikit-learn with `zero_division=0`: the precision of a class that was never predicted, the
 recall of a class that does not occur, and the F1 of a class with neither are 0. Macro F1 is the mean over the classes

@@ -1,4 +1,4 @@
-"""Measures of regression: Pearson and Spearman correlation, mean absolute error, and mean squared error."""
+"""Metrics of regression: Pearson and Spearman correlation, mean absolute error, and mean squared error."""
 
 from collections.abc import Callable, Sequence
 

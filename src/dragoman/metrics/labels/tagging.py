@@ -1,4 +1,4 @@
-"""Measures of tagged sentences on resampled test sets: of tags, of spans, and of distinct surface forms."""
+"""Metrics of tagged sentences on resampled test sets: of tags, of spans, and of distinct surface forms."""
 
 from collections.abc import Mapping, Sequence
 

@@ -28,7 +28,7 @@ _LONGEST = 3
 class Entry:
     """A source word and a translation of one to three words.
 
-    count: number of occurrences in which they are linked. forward: p(target | source), the share of the linked
+    count: number of occurrences in which they are linked. forward: p(target | source), the fraction of the linked
     occurrences of the source word that have this translation. reverse: p(source | target).
     """
 

@@ -152,7 +152,7 @@ def interpolate(
 ) -> tuple[list[Values], list[Values]]:
     """Return the probabilities of all orders, and the back-off weights of all orders except the highest.
 
-    p(w | h) = (a(h w) − D) / Σ a(h ·) + b(h) · p(w | h'), where b(h) is the discounted and pruned share of Σ a(h ·),
+    p(w | h) = (a(h w) − D) / Σ a(h ·) + b(h) · p(w | h'), where b(h) is the discounted and pruned fraction of Σ a(h ·),
     and the distribution below the unigrams is uniform.
     """
     amounts = discounts[0].of(adjusted[0])

@@ -147,7 +147,7 @@ class LinkProbabilities:
 
 
 def _null_probabilities(words: Ids, linked: Offsets) -> NDArray[np.float32]:
-    """Return the share of each word among all words without links. linked: positions of the linked words.
+    """Return the fraction of each word among all words without links. linked: positions of the linked words.
 
     A word that always has links is counted once, so that no probability is zero.
     """

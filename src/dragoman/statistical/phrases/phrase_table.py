@@ -212,8 +212,8 @@ def _relative(count: Ids, given: Ids, other: Ids) -> NDArray[np.float64]:
 def _discounted(count: Ids, given: Ids, other: Ids) -> NDArray[np.float64]:
     """Return p(other | given) with modified Kneser–Ney discounts (Foster et al. 2006, equations 6 and 7).
 
-    The discounts depend on the count (1, 2, 3 or more); the lower-order distribution is the share of the other phrase
-    among all distinct pairs.
+    The discounts depend on the count (1, 2, 3 or more); the lower-order distribution is the fraction of the other
+    phrase among all distinct pairs.
     """
     levels = np.minimum(count, 3)
     n1, n2, n3, n4 = (float((count == number).sum()) for number in (1, 2, 3, 4))

@@ -76,7 +76,7 @@ BEAM_MIN_SCORE = -1.5
 """Default minimum score of translations from beam search, in nats per token."""
 
 COPIED_SHARE = 0.2
-"""If more than this share of the translations repeat their line, a warning suggests that the direction is wrong."""
+"""If more than this fraction of the translations repeat their line, a warning suggests that the direction is wrong."""
 
 TAG = "bt"
 """The tag of synthetic sources (Caswell et al. 2019)."""

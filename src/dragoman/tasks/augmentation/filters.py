@@ -47,8 +47,8 @@ class FilterConfig(Config):
         default=0.8,
         gt=0,
         le=1,
-        description="Drop translations that contain at least this share of the line's lower-case words (four or more) "
-        "in the same order.",
+        description="Drop translations that contain at least this fraction of the line's lower-case words (four or "
+        "more) in the same order.",
     )
     max_ratio: float | None = Field(
         default=4.0,

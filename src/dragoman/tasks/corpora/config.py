@@ -21,8 +21,8 @@ class UnknownLimitConfig(Config):
         MAX_UNKNOWN,
         gt=0,
         le=1,
-        description="Maximum share of unknown tokens in the training data and in the validation data, per corpus and "
-        "side. Above it, training is refused. null: no limit. Vocabularies of kind bpe and unigram have no unknown "
+        description="Maximum fraction of unknown tokens in the training data and in the validation data, per corpus "
+        "and side. Above it, training is refused. null: no limit. Vocabularies of kind bpe and unigram have no unknown "
         "tokens.",
     )
 

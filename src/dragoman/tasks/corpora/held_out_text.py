@@ -1,4 +1,4 @@
-"""Held-out text, and the validation of a model on its excerpts."""
+"""Held-out text, and the validation of a model on its blocks."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -40,10 +40,10 @@ def read_held_out(sets: Iterable[TextCorpusConfig], cleaning: TextCleaningConfig
     ]
 
 
-class ExcerptValidator:
+class BlockValidator:
     """Base class of validators that compute the cross-entropy of batches, which are made only once.
 
-    model: a callable that maps a batch to predictions of its targets. batches: batches of excerpts. metrics: metrics of
+    model: a callable that maps a batch to predictions of its targets. batches: batches of blocks. metrics: metrics of
     the likelihood. words, bytes: numbers of words and bytes of the text, for perplexities per word and byte.
     """
 
@@ -69,7 +69,7 @@ class ExcerptValidator:
         cross_entropy = CrossEntropy(label_smoothing=0.0)
         total = tokens = 0.0
         batches = self._batches[runtime.ranks.rank :: runtime.ranks.size]
-        with Progress("Validating", "excerpts", sum(len(batch.rows) for batch in batches)) as progress:
+        with Progress("Validating", "blocks", sum(len(batch.rows) for batch in batches)) as progress:
             for batch in until_cancelled(batches):
                 with runtime.autocast():
                     loss = cross_entropy(self._model, batch.to(runtime.device))

@@ -73,7 +73,7 @@ def activation_bytes(model: Any, tokens: int, longest: int, free: int) -> int:
 
 
 def check_block(block: int, limit: LengthLimit) -> None:
-    """Raise ConfigError if an excerpt of `data.block` tokens exceeds the model's number of positions."""
+    """Raise ConfigError if a block of `data.block` tokens exceeds the model's number of positions."""
     if limit.positions is not None and block > limit.positions:
         raise ConfigError(
             f"data.block is {block} tokens, but the model has {limit.positions} positions ({limit.setting}): lower "
@@ -132,9 +132,9 @@ class CorpusJob(Job):
         self.run = self.run.model_copy(update={"data": data, "model": model})
 
     def check_unknown(self) -> None:
-        """Report the shares of unknown tokens in the validation sets.
+        """Report the fractions of unknown tokens in the validation sets.
 
-        Raises DataError if a share, in a training corpus or a validation set, exceeds `data.max_unknown`.
+        Raises DataError if a fraction, in a training corpus or a validation set, exceeds `data.max_unknown`.
         """
         data = self.run.data
         for corpus, report in zip(data.corpora, self.prepared.reports, strict=True):

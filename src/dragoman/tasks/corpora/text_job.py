@@ -1,4 +1,4 @@
-"""`TextJob`, the base class of jobs that learn from excerpts of plain text."""
+"""`TextJob`, the base class of jobs that learn from blocks of plain text."""
 
 from collections.abc import Iterator, Sequence
 
@@ -18,7 +18,7 @@ from dragoman.training.objectives.objective import LossContext, Objective
 
 
 class TextJob(CorpusJob):
-    """Base class of jobs whose examples are excerpts of documents, with at most `data.block` tokens.
+    """Base class of jobs whose examples are blocks of documents, with at most `data.block` tokens.
 
     Subclasses set `_held_out`, the documents of the validation sets, and `_tokenizers`, None to learn a vocabulary.
     """
@@ -38,7 +38,7 @@ class TextJob(CorpusJob):
             data.cleaning,
             self._tokenizers or self.run.text,
             self.run.out.parent / "prepared",
-            data.block - self.excerpt_special,
+            data.block - self.block_special,
             temperature=data.temperature,
             sample=data.vocabulary_sample,
             language=data.language,
@@ -47,18 +47,18 @@ class TextJob(CorpusJob):
         self.resolve_settings(None, self.corpus_size)
 
     @property
-    def excerpt_special(self) -> int:
-        """Number of special symbols of an excerpt that count among its `data.block` tokens."""
+    def block_special(self) -> int:
+        """Number of special symbols of a block that count among its `data.block` tokens."""
         return self.special
 
     @property
     def corpus_size(self) -> int:
-        """The size of the corpora, which determines an automatic preset: the number of excerpts."""
+        """The size of the corpora, which determines an automatic preset: the number of blocks."""
         return self.examples
 
     @property
     def token_count(self) -> int:
-        """Number of tokens of all excerpts, without special symbols."""
+        """Number of tokens of all blocks, without special symbols."""
         return int(self.lengths.sum(dtype=np.int64))
 
     @property
@@ -77,7 +77,7 @@ class TextJob(CorpusJob):
         """Return one line with the preset and the numbers of parameters, vocabulary entries and tokens."""
         return (
             f"{self.run.model.preset or 'own'} · {count_parameters(model):,} parameters · vocabulary "
-            f"{self.tokenizer.size:,} · {self.token_count:,} tokens in {self.examples:,} excerpts"
+            f"{self.tokenizer.size:,} · {self.token_count:,} tokens in {self.examples:,} blocks"
         )
 
     @property
@@ -91,7 +91,7 @@ class TextJob(CorpusJob):
         return [held_out.documents for held_out in self._held_out]
 
     def padding(self, plan: BatchPlan) -> str:
-        """Return a note on the share of padding."""
+        """Return a note on the fraction of padding."""
         return f"padding is {plan.padding_waste[-1]:.1%}"
 
     def objective(self, device: torch.device) -> Objective:
@@ -106,5 +106,5 @@ class TextJob(CorpusJob):
         """Return the size of the training text for the model card, with its title."""
         return (
             "Training text",
-            f"{self.token_count:,} tokens in {self.examples:,} excerpts of at most {self.run.data.block} tokens",
+            f"{self.token_count:,} tokens in {self.examples:,} blocks of at most {self.run.data.block} tokens",
         )

@@ -28,7 +28,7 @@ class DenoisingDataConfig(TextDataConfig):
         _BLOCK,
         ge=8,
         description="Maximum length of a text in tokens before it is corrupted. Longer documents are divided into "
-        "several excerpts, which do not share context.",
+        "several blocks, which do not share context.",
     )
     noise: NoiseConfig = Field(
         SpanCorruptionConfig(), description="Noise that corrupts the texts, differently in every epoch."

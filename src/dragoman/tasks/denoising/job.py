@@ -34,7 +34,7 @@ from dragoman.training.validation import Validation
 
 VALIDATION_SEED = 0
 _SAMPLE = 500
-"""Number of excerpts whose lengths after corruption are measured."""
+"""Number of blocks whose lengths after corruption are measured."""
 
 
 class DenoisingJob(TextJob):
@@ -68,7 +68,7 @@ class DenoisingJob(TextJob):
     def initialise(self, model: Seq2Seq) -> Mapping[str, float]:  # type: ignore[override]
         """Copy the parameters of `train.start`, or word vectors, into a model.
 
-        Returns, for each side, the share of vocabulary entries that have a word vector.
+        Returns, for each side, the fraction of vocabulary entries that have a word vector.
         """
         fractions = {} if self._continues else self.run.model.fill_word_vectors(model, self.tokenizers)
         super().initialise(model)
@@ -76,7 +76,7 @@ class DenoisingJob(TextJob):
 
     @cached_property
     def _corrupted_lengths(self) -> NDArray[np.int32]:
-        """Numbers of tokens of the source and the target of some excerpts, without special symbols, (N, 2)."""
+        """Numbers of tokens of the source and the target of some blocks, without special symbols, (N, 2)."""
         rows = np.unique(np.linspace(0, self.examples - 1, min(_SAMPLE, self.examples)).astype(np.int64))
         (texts,) = self.prepared.dataset.take(rows)
         batch = DenoisingCollator(self._corruption(self.run.train.seed))(texts, rows.tolist())

@@ -10,16 +10,16 @@ from dragoman.data.batches.denoising import DenoisingCollator
 from dragoman.data.batches.plan import plan_epoch
 from dragoman.data.noise.noise import Corruption
 from dragoman.metrics.perplexity import Loss, Perplexity
-from dragoman.tasks.corpora.held_out_text import BATCH, ExcerptValidator
+from dragoman.tasks.corpora.held_out_text import BATCH, BlockValidator
 from dragoman.text.tokenizer import Tokenizer
 
 METRICS = (Loss(), Perplexity())
 
 
-class DenoisingValidator(ExcerptValidator):
-    """Validates a model on the excerpts of documents, which are corrupted only once.
+class DenoisingValidator(BlockValidator):
+    """Validates a model on the blocks of documents, which are corrupted only once.
 
-    block: maximum number of tokens of an excerpt, with EOS. model: a callable that maps a batch to predictions of the
+    block: maximum number of tokens of a block, with EOS. model: a callable that maps a batch to predictions of the
     tokens of its targets.
     """
 

@@ -72,7 +72,8 @@ class LabelledLoopConfig(LoopConfig):
     """The training loop: limits, intervals, optimisation. At least one limit, or `patience`, ends the run."""
 
     def resolve(self, width: int) -> Self:
-        """Return the settings with automatic values set. A trained body gets a lower learning rate than a new one.
+        """Return the settings with automatic values set. A pre-trained encoder gets a lower learning rate than a new
+        one.
 
         The peak falls with the width d as in published settings: 3e-4 at d = 128 and 5e-5 at d = 768 (Turc et al. 2019;
         Devlin et al. 2019, appendix A.3).

@@ -64,7 +64,7 @@ class LabelledJob(Job):
     valid: Sequence[Any]
 
     def __init__(self, run: LabelledRun, started: StartedRun | None = None, task: str | None = None) -> None:
-        """started: the run with the body of `train.start`, if it is already loaded. task: name of the task if it is
+        """started: the run with the encoder of `train.start`, if it is already loaded. task: name of the task if it is
         one of several tasks of a run.
         """
         self.train, self.valid = self.read(run)
@@ -75,7 +75,7 @@ class LabelledJob(Job):
     unit = "labels"
 
     new_head_rate = 10.0
-    """Default of `train.head_rate` for a new head on a trained body."""
+    """Default of `train.head_rate` for a new head on a pre-trained encoder."""
 
     # Defined by the task:
 
@@ -191,12 +191,12 @@ class LabelledJob(Job):
         return chain.from_iterable(map(self.texts, self.train))
 
     def share(self, model: EncoderOnlyConfig, tokenizers: Tokenizers) -> None:
-        """Use the body and the vocabulary of a run with several tasks. Must be called before `prepare`."""
+        """Use the encoder and the vocabulary of a run with several tasks. Must be called before `prepare`."""
         self._tokenizers = tokenizers
         self.run = self.run.model_copy(update={"model": model.model_copy(update={"head": self.run.model.head})})
 
     def _head_rate(self, head: HeadConfig) -> float:
-        """Return `train.head_rate`, by default `new_head_rate` for a new head on a trained body."""
+        """Return `train.head_rate`, by default `new_head_rate` for a new head on a pre-trained encoder."""
         if self.run.train.head_rate is not None:
             return self.run.train.head_rate
         return 1.0 if self.start is None or has_same_head(self.start, head) else self.new_head_rate
@@ -229,7 +229,7 @@ class LabelledJob(Job):
         return self._with_targets(examples, inputs)
 
     def _check_unknown(self, inputs: Sequence[Sequence[ModelInput]], name: str) -> None:
-        """Report the share of unknown tokens. Raises DataError if it exceeds `data.max_unknown`."""
+        """Report the fraction of unknown tokens. Raises DataError if it exceeds `data.max_unknown`."""
         if has_unknown_tokens(self.tokenizer):
             counts = UnknownTokens.of(each.ids for group in inputs for each in group)
             if counts.unknown:
@@ -308,7 +308,7 @@ class LabelledJob(Job):
         return plan_epoch(self._lengths, self.run.data.batch, self.run.train.seed, epoch, self.parts(), special=0)
 
     def padding(self, plan: BatchPlan) -> str:
-        """Return a note on the share of padding."""
+        """Return a note on the fraction of padding."""
         return f"padding is {plan.padding_waste[0]:.1%}"
 
     def batches(self, plan: BatchPlan, start: int, epoch: int, pin: bool) -> Iterator[LabelledBatch]:

@@ -22,7 +22,7 @@ class ClassObjectiveConfig(Config):
     """Cross-entropy of classes, which may be weighted."""
 
     label_smoothing: float = Field(
-        0.0, ge=0, lt=1, description="ε, share of the target probability that is distributed over all classes."
+        0.0, ge=0, lt=1, description="ε, fraction of the target probability that is distributed over all classes."
     )
     class_weights: Literal["equal", "balanced"] = Field(
         "equal",
@@ -35,7 +35,7 @@ class TreeObjectiveConfig(Config):
     """Cross-entropy of the symbols of generated trees. A chart is trained with a margin instead."""
 
     label_smoothing: float = Field(
-        0.0, ge=0, lt=1, description="ε, share of the target probability that is distributed over all symbols."
+        0.0, ge=0, lt=1, description="ε, fraction of the target probability that is distributed over all symbols."
     )
 
 

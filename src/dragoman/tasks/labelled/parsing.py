@@ -26,7 +26,7 @@ from dragoman.text.symbols import BOS, PAD
 from dragoman.text.trees.tree import Tree
 
 _LEAST_SHARE = 0.1
-"""Minimum share of the occurrences of a word with a tag, for words that may be punctuation."""
+"""Minimum fraction of the occurrences of a word with a tag, for words that may be punctuation."""
 
 
 class ParsingJob(LabelledJob):
@@ -121,8 +121,8 @@ def symbol_loss(smoothing: float = 0.0) -> HeadLoss:
     """
 
     def loss(output: TreeDecoderOutput, batch: LabelledBatch) -> Tensor:
-        symbols, places = batch.labels.unbind(2)
-        logits = output.logits(teacher_inputs(symbols, BOS, PAD), places.clamp_min(0))
+        symbols, positions = batch.labels.unbind(2)
+        logits = output.logits(teacher_inputs(symbols, BOS, PAD), positions.clamp_min(0))
         return functional.cross_entropy(
             logits.flatten(0, 1),
             symbols.flatten(),

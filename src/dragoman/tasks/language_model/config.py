@@ -33,11 +33,11 @@ class TextDataConfig(TextCorporaConfig):
         TextCleaningConfig(),
         description="Cleaning rules for documents. The texts of validation sets are repaired in the same way.",
     )
-    batch: BatchConfig = Field(BatchConfig(), description="Batching of document excerpts.")
+    batch: BatchConfig = Field(BatchConfig(), description="Batching of document blocks.")
     block: int = Field(
         BLOCK,
         ge=1,
-        description="Maximum length of an excerpt in tokens. Longer documents are divided into several excerpts, which "
+        description="Maximum length of a block in tokens. Longer documents are divided into several blocks, which "
         "do not share context.",
     )
     temperature: float | None = Field(
@@ -53,7 +53,7 @@ _Smoothing = Annotated[
     Field(
         ge=0,
         lt=1,
-        description="ε, share of the target probability that is distributed over the whole vocabulary; it raises "
+        description="ε, fraction of the target probability that is distributed over the whole vocabulary; it raises "
         "perplexity.",
     ),
 ]

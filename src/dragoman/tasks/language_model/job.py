@@ -24,7 +24,7 @@ from dragoman.text.tokenizers import Tokenizers
 from dragoman.training.validation import Validation
 
 _TRIAL = (4, 1)
-"""Lengths in tokens of the excerpts in a trial batch."""
+"""Lengths in tokens of the blocks in a trial batch."""
 _TOKEN = 4
 
 
@@ -65,7 +65,7 @@ class LanguageModelJob(TextJob):
         return Loader(self.prepared.dataset, plan, start, None, epoch, pin, collate_text, self.batch_shapes)
 
     def trial(self, model: Any) -> TextBatch:
-        """Return a batch of two excerpts."""
+        """Return a batch of two blocks."""
         return collate_text([[_TOKEN] * (tokens + 1) for tokens in _TRIAL], range(len(_TRIAL)))
 
     def validator(self, model: Any, device: torch.device) -> ValidationSets:

@@ -13,7 +13,7 @@ from dragoman.inference.generation.language_model import LanguageModel
 from dragoman.metrics.metric import Metric, Outputs
 from dragoman.metrics.perplexity import BytePerplexity, Loss, Perplexity, WordPerplexity
 from dragoman.metrics.text_score import count_bytes, count_words
-from dragoman.tasks.corpora.held_out_text import BATCH, ExcerptValidator, HeldOutText
+from dragoman.tasks.corpora.held_out_text import BATCH, BlockValidator, HeldOutText
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.training.ranks.ranks import Runtime
 
@@ -22,10 +22,10 @@ _LENGTH_FACTOR = 3
 """Maximum length of a generated text, in halves of the longest target."""
 
 
-class TextValidator(ExcerptValidator):
-    """Validates a model on the excerpts of one validation set, which are tokenised only once.
+class TextValidator(BlockValidator):
+    """Validates a model on the blocks of one validation set, which are tokenised only once.
 
-    block: maximum number of tokens of an excerpt. model: a callable that maps inputs (B, T) to predictions of the next
+    block: maximum number of tokens of a block. model: a callable that maps inputs (B, T) to predictions of the next
     token after each input token.
     """
 

@@ -28,13 +28,13 @@ class MaskedDataConfig(TextDataConfig):
         _BLOCK,
         ge=8,
         description="Maximum length of a row in tokens, with special symbols. Longer documents are divided into "
-        "several excerpts, which do not share context.",
+        "several blocks, which do not share context.",
     )
     masking: MaskingConfig = Field(MaskingConfig(), description="Masking of tokens, which differs in every epoch.")
     pack: bool = Field(
         False,
         description="Fill each row with several documents in random order, up to data.block tokens. Documents do not "
-        "attend to each other. false: one document or excerpt per row, in batches of similar length.",
+        "attend to each other. false: one document or block per row, in batches of similar length.",
     )
     vocabulary_of: Path | None = Field(
         None,
@@ -62,9 +62,9 @@ class MaskedLanguageModelLoopConfig(LoopConfig):
     next_sentence: float = Field(
         0.0,
         ge=0,
-        description="Weight of next-sentence prediction (Devlin et al. 2019, section 3.1): each excerpt is divided "
+        description="Weight of next-sentence prediction (Devlin et al. 2019, section 3.1): each block is divided "
         "into two texts, of which the second is replaced by text of another document in half of the cases, and the "
-        "model predicts whether it was. 0: excerpts are not divided.",
+        "model predicts whether it was. 0: blocks are not divided.",
     )
     replaced_tokens: float = Field(
         0.0,

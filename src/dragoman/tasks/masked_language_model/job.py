@@ -47,7 +47,7 @@ class MaskedLanguageModelJob(TextJob):
     run: MaskedLanguageModelRun
 
     def __init__(self, run: MaskedLanguageModelRun, started: StartedRun | None = None) -> None:
-        """started: the run with the body of `train.start`, if it is already loaded."""
+        """started: the run with the encoder of `train.start`, if it is already loaded."""
         check_readable(*run.data.corpora)
         tokenizers = None
         if started is None:
@@ -64,8 +64,8 @@ class MaskedLanguageModelJob(TextJob):
             _check_packing(self.run.model)
 
     @property
-    def excerpt_special(self) -> int:
-        """Number of special symbols of an excerpt. A pair has an EOS after each text."""
+    def block_special(self) -> int:
+        """Number of special symbols of a block. A pair has an EOS after each text."""
         return SPECIAL + bool(self.run.train.next_sentence)
 
     def initialise(self, model: nn.Module) -> Mapping[str, float]:
@@ -99,12 +99,12 @@ class MaskedLanguageModelJob(TextJob):
         return per_token + own + 2 * config.width * (projections + _PRODUCTS * width / masked)
 
     def plan(self, epoch: int) -> BatchPlan:
-        """Plan the batches of an epoch: excerpts of similar length, or packed rows of excerpts in random order."""
+        """Plan the batches of an epoch: blocks of similar length, or packed rows of blocks in random order."""
         data = self.run.data
         if not data.pack:
             return super().plan(epoch)
         parts = self.prepared.parts
-        seed, special = self.run.train.seed, self.excerpt_special
+        seed, special = self.run.train.seed, self.block_special
         return plan_packed(self.lengths, self.batch_tokens, data.block, seed, epoch, parts, special)
 
     def batches(self, plan: BatchPlan, start: int, epoch: int, pin: bool) -> Loader[MaskedBatch]:
@@ -115,7 +115,7 @@ class MaskedLanguageModelJob(TextJob):
         return Loader(self.prepared.dataset, plan, start, None, epoch, pin, collate)
 
     def _pairs(self) -> PairMaker | None:
-        """Return the divider of excerpts for next-sentence prediction, or None if it is disabled."""
+        """Return the divider of blocks for next-sentence prediction, or None if it is disabled."""
         if not self.run.train.next_sentence:
             return None
         dataset = self.prepared.dataset
@@ -134,7 +134,7 @@ class MaskedLanguageModelJob(TextJob):
         train, tokens = self.run.train, super().objective(device)
         if train.replaced_tokens:
             length = float(self.lengths.mean())
-            predicted = self.run.data.masking.rate * length / (length + self.excerpt_special)
+            predicted = self.run.data.masking.rate * length / (length + self.block_special)
             return ReplacedTokenObjective(tokens, train.replaced_tokens, predicted, self._vocabulary)
         if not train.next_sentence:
             return tokens

@@ -1,4 +1,5 @@
-"""Replaced-token detection: the loss and the metrics of a body that detects a generator's replacements (ELECTRA)."""
+"""Replaced-token detection: the loss and the metrics of an encoder that detects a generator's replacements
+(ELECTRA)."""
 
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -61,7 +62,7 @@ def detection_loss(logits: Tensor, replaced: Replaced, mask: Tensor) -> Tensor:
 
 
 class ReplacedTokenObjective:
-    """The generator's loss of masked tokens plus λ times the body's loss of detection. Implements `Objective`.
+    """The generator's loss of masked tokens plus λ times the encoder's loss of detection. Implements `Objective`.
 
     The two models share only their embeddings: no gradient passes through the drawn tokens.
     """
@@ -123,7 +124,7 @@ class Detection:
 
     @property
     def accuracy(self) -> float:
-        """Share of correct tokens in percent."""
+        """Fraction of correct tokens in percent."""
         return 100 * self.correct / max(1.0, self.tokens)
 
     @property

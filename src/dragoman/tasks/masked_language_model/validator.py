@@ -30,7 +30,7 @@ _CHUNK = 1024
 
 
 class MaskedTextValidator:
-    """Validates a model on the excerpts of one validation set, which are masked only once.
+    """Validates a model on the blocks of one validation set, which are masked only once.
 
     block: maximum number of tokens of a row. pairs: whether the model also predicts next sentences. detector: measures
     the detection of the tokens that the model's generator replaces, whose loss has the weight `weight`; None: the model

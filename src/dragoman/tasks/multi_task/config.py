@@ -1,4 +1,4 @@
-"""`MultiTaskRun`, the settings of a run that trains one body with several heads, one for each task."""
+"""`MultiTaskRun`, the settings of a run that trains one encoder with several heads, one for each task."""
 
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -190,7 +190,7 @@ MemberTaskConfig = Annotated[
 
 
 class MultiTask(Task):
-    """Several tasks with labels at once, with one body. YAML: `task: {kind: multi_task}`."""
+    """Several tasks with labels at once, with one encoder. YAML: `task: {kind: multi_task}`."""
 
     kind: Literal["multi_task"] = "multi_task"
 

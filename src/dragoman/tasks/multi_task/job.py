@@ -1,4 +1,4 @@
-"""`MultiTaskJob`, a job that trains one body with several heads, one for each task."""
+"""`MultiTaskJob`, a job that trains one encoder with several heads, one for each task."""
 
 from collections.abc import Iterator, Mapping
 from itertools import chain
@@ -42,7 +42,7 @@ _JOBS: dict[str, type[LabelledJob] | type[MaskedMemberJob]] = {
 
 
 class MultiTaskJob(TaskMixture):
-    """The job of a run with several labelled tasks. The tasks are equal: none of them is the main task."""
+    """The job of a run with several labelled tasks. The tasks are equal: there is no main task."""
 
     run: MultiTaskRun
     unit = "labels"
@@ -97,7 +97,7 @@ class MultiTaskJob(TaskMixture):
             self.run = self.run.model_copy(update={"train": train})
 
     def _head_rate(self, head: SeveralHeadsConfig) -> float:
-        """Return `train.head_rate`, by default the lowest `new_head_rate` of the new heads on a trained body."""
+        """Return `train.head_rate`, by default the lowest `new_head_rate` of the new heads on a pre-trained encoder."""
         if self.run.train.head_rate is not None:
             return self.run.train.head_rate
         start = self.start
@@ -133,7 +133,7 @@ class MultiTaskJob(TaskMixture):
         return activation_bytes(model, tokens, int(self.lengths.max()), free)
 
     def plan(self, epoch: int) -> BatchPlan:
-        """Plan an epoch in which the batches of all tasks are mixed as `mixing` says."""
+        """Plan an epoch in which the batches of all tasks are mixed according to `mixing`."""
         run, jobs = self.run, list(self._jobs.values())
         own = [job.plan(epoch) for job in jobs]
         counts = run.mixing.counts([len(plan) for plan in own], epoch, run.train.max_epochs or 1)
@@ -142,7 +142,7 @@ class MultiTaskJob(TaskMixture):
         return BatchPlan(MixedBatches(plans, self._starts, order), (max(plan.padding_waste[0] for plan in own),))
 
     def padding(self, plan: BatchPlan) -> str:
-        """Return a note on the share of padding."""
+        """Return a note on the fraction of padding."""
         return f"padding is at most {plan.padding_waste[0]:.1%} in each task"
 
     @property

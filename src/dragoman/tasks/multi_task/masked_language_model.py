@@ -13,7 +13,7 @@ from dragoman.text.tokenizers import Tokenizers
 
 
 class MaskedMemberJob(MaskedLanguageModelJob):
-    """The job of a masked language model beside labelled tasks, with their body and vocabulary.
+    """The job of a masked language model beside labelled tasks, with their encoder and vocabulary.
 
     It has the methods by which `MultiTaskJob` combines jobs (see `LabelledJob`).
     """
@@ -21,7 +21,7 @@ class MaskedMemberJob(MaskedLanguageModelJob):
     new_head_rate = LabelledJob.new_head_rate
 
     def __init__(self, run: MaskedLanguageModelRun, started: StartedRun, task: str) -> None:
-        """started: the run with the body of `train.start`. task: name of the task."""
+        """started: the run with the encoder of `train.start`. task: name of the task."""
         super().__init__(run, started)
 
     @property
@@ -38,7 +38,7 @@ class MaskedMemberJob(MaskedLanguageModelJob):
         return (MASK,)
 
     def share(self, model: EncoderOnlyConfig, tokenizers: Tokenizers) -> None:
-        """Use the body and the vocabulary of a run with several tasks. Must be called before `prepare`."""
+        """Use the encoder and the vocabulary of a run with several tasks. Must be called before `prepare`."""
         self._tokenizers = tokenizers
         self.run = self.run.model_copy(update={"model": model.model_copy(update={"head": self.run.model.head})})
 

@@ -13,8 +13,8 @@ from dragoman.base.settings.config import Config
 class _Mixing(Config):
     """Base class of the ways to mix batches.
 
-    together: whether each update has the same number of batches of every task. needs_epochs: whether the shares depend
-    on the number of epochs of the run.
+    together: whether each update has the same number of batches of every task. needs_epochs: whether the proportions
+    depend on the number of epochs of the run.
     """
 
     together: ClassVar[bool] = False
@@ -55,8 +55,8 @@ class TogetherConfig(_Mixing):
 def _proportional(batches: Sequence[int], exponent: float) -> list[int]:
     """Return numbers of batches in proportion to n_t^exponent, with the same sum as `batches` except for rounding."""
     powers = np.array(batches, np.float64) ** exponent
-    shares = sum(batches) * powers / powers.sum()
-    return [max(1, round(share)) for share in shares.tolist()]
+    expected = sum(batches) * powers / powers.sum()
+    return [max(1, round(count)) for count in expected.tolist()]
 
 
 class ProportionalConfig(_Mixing):
@@ -69,7 +69,8 @@ class ProportionalConfig(_Mixing):
     temperature: float = Field(
         1.0,
         gt=0,
-        description="T. 1: an epoch is one pass over every task. Larger values make the tasks' shares more equal.",
+        description="T. 1: an epoch is one pass over every task. Larger values make the proportions of the tasks "
+        "more equal.",
     )
 
     def counts(self, batches: Sequence[int], epoch: int, epochs: int) -> list[int]:
@@ -85,7 +86,7 @@ class AnnealedConfig(_Mixing):
 
     needs_epochs: ClassVar[bool] = True
     kind: Literal["annealed"] = "annealed"
-    end: float = Field(0.2, ge=0, le=1, description="α in the last epoch (paper: 0.2). 0: equal shares.")
+    end: float = Field(0.2, ge=0, le=1, description="α in the last epoch (paper: 0.2). 0: equal proportions.")
 
     def counts(self, batches: Sequence[int], epoch: int, epochs: int) -> list[int]:
         """See `_Mixing.counts`."""

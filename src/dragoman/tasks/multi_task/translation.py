@@ -54,7 +54,7 @@ class AuxiliaryJob(LanguageModelJob):
         return packing_obstacle(self._translation.run.model, self.run.train)
 
     def flops_per_target_token(self) -> float:
-        """Return the FLOPs of the translation model's decoder, for excerpts of mean length."""
+        """Return the FLOPs of the translation model's decoder, for blocks of mean length."""
         translation = self._translation
         length = max(1, round(float(self.lengths.mean())))
         passes = int(self.run.train.objective.passes)
@@ -139,7 +139,7 @@ class MultiTaskTranslation(TaskMixture):
         self.tasks = tuple(each.name for each in self._members)
 
     def build(self) -> nn.Module:
-        """Build the translation model. Raises ConfigError if an excerpt is longer than the decoder allows."""
+        """Build the translation model. Raises ConfigError if a block is longer than the decoder allows."""
         model = self._translation.build()
         for name, job in self._auxiliary.items():
             limit, block = model.limits.target, job.run.data.block

@@ -31,7 +31,7 @@ from dragoman.text.unknown_tokens import UnknownTokens, check_unknown, has_unkno
 from dragoman.training.validation import Validation, average_validations, validate
 
 _WHOLE_DOCUMENTS = 2**31 - 1
-"""Maximum number of labels per excerpt, so that no document is divided."""
+"""Maximum number of labels per block, so that no document is divided."""
 
 
 def estimate_ngram_model(run: NgramRun) -> EstimationResult:
@@ -80,7 +80,7 @@ def _tokens(prepared: PreparedCorpora) -> NDArray[np.int64]:
 
 
 def _check_unknown(run: NgramRun, prepared: PreparedCorpora, held_out: Sequence[HeldOutText]) -> None:
-    """Raise DataError if the share of unknown tokens of a corpus or a validation set exceeds `data.max_unknown`."""
+    """Raise DataError if the fraction of unknown tokens of a corpus or a validation set exceeds `data.max_unknown`."""
     limit, tokenizer = run.data.max_unknown, prepared.tokenizers.target
     for corpus, cleaned in zip(run.data.corpora, prepared.reports, strict=True):
         check_unknown(f"the training corpus {corpus}", cleaned.unknown, limit)

@@ -1,4 +1,4 @@
-"""The body of a model with a head that starts from another model: its settings and its vocabulary.
+"""The encoder of a model with a head, taken from another model: its settings and its vocabulary.
 
 `train.start` may be any model folder with an encoder or a decoder. The settings of the encoder and the vocabulary are
 those of the folder, unless the recipe sets them.
@@ -54,8 +54,8 @@ def load_encoder(run: HeadRun) -> StartedRun:
 def fill_encoder(start: Start, model: nn.Module, run: HeadRun, tokenizers: Tokenizers) -> None:
     """Copy the parts of `train.start` into a new model. A head with other labels, or for another task, stays new.
 
-    The hidden layer of a body without a head, such as BERT's pooler, serves any task. If the model has several heads,
-    each of them is compared with the head of the same name.
+    The hidden layer of an encoder without a head, such as BERT's pooler, serves any task. If the model has several
+    heads, each of them is compared with the head of the same name.
     """
     head = run.model.head
     heads: list[tuple[str | None, HeadConfig]] = [(None, head)]

@@ -88,7 +88,7 @@ class AuxiliaryTasksConfig(Config):
 
 _DROPOUT_EPOCHS = 20.0
 _SMALLEST_FALL = 0.25
-"""Minimum share of its fall that the teacher-forcing ratio should complete within a run."""
+"""Minimum fraction of its fall that the teacher-forcing ratio should complete within a run."""
 
 
 class DataConfig(CorporaConfig):

@@ -157,7 +157,7 @@ class TranslationJob(CorpusJob):
     def initialise(self, model: Seq2Seq) -> Mapping[str, float]:  # type: ignore[override]
         """Copy the parameters of `train.start`, or word vectors, into a model.
 
-        Returns, for each side, the share of vocabulary entries that have a word vector.
+        Returns, for each side, the fraction of vocabulary entries that have a word vector.
         """
         fractions = {} if self._continues else self.run.model.fill_word_vectors(model, self.tokenizers)
         super().initialise(model)
@@ -188,7 +188,7 @@ class TranslationJob(CorpusJob):
         return _DROPOUT_GROWTH if self.run.text.subword.resampling else 1.0
 
     def padding(self, plan: BatchPlan) -> str:
-        """Return a note on the share of padding on both sides."""
+        """Return a note on the fraction of padding on both sides."""
         source, target = plan.padding_waste
         return f"padding is {source:.1%} of the source and {target:.1%} of the target"
 

@@ -26,7 +26,8 @@ from dragoman.native.compiler import InstructionSet, available
 from dragoman.native.library import code_bits
 
 MIN_SENTENCES, MAX_SENTENCES = 100, 2000
-"""The smallest set that is measured, since fewer sentences say little, and the number that is taken of a larger one."""
+"""The smallest set that is measured, since fewer sentences say little, and the number that is sampled from a larger
+one."""
 _SECONDS = 120.0
 _CHUNK = 100
 """Number of sentences that each precision translates in turn, so that other programs slow all of them down alike."""
@@ -133,7 +134,7 @@ def _widths() -> dict[int, InstructionSet]:
 
 
 def _translate(runs: Sequence[_Run], sources: Sequence[str], requests: Sequence[Request]) -> int:
-    """Translate chunks of the sources with each run in turn until the time is over; return the number of sources."""
+    """Translate chunks of the sources with each run in turn until the time has passed; return the number of sources."""
     end = time.monotonic() + _SECONDS
     done = 0
     with Progress("Measuring int8", "sentences", len(requests)) as progress:

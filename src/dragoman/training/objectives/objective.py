@@ -18,8 +18,8 @@ from dragoman.text.tokenizer import Tokenizer
 class TrainingPoint:
     """The position of an update in its run.
 
-    step: number of the update, from 1. progress: completed share of the run (0…1). dropout: share of the configured
-    dropout rates that is in effect (0…1).
+    step: number of the update, from 1. progress: completed fraction of the run (0…1). dropout: fraction of the
+    configured dropout rates that is in effect (0…1).
     """
 
     step: int = 1

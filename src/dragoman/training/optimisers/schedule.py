@@ -1,4 +1,4 @@
-"""Learning-rate schedules: pure functions of the step and of the completed share of the run."""
+"""Learning-rate schedules: pure functions of the step and of the completed fraction of the run."""
 
 from math import cos, pi, sqrt
 from typing import Annotated, Literal
@@ -7,7 +7,7 @@ from pydantic import Field
 
 from dragoman.base.settings.config import Config
 
-_WARMUP = "Length of the linear warm-up: a number of steps, or a share of the run if below 1 (paper: 4000 steps)."
+_WARMUP = "Length of the linear warm-up: a number of steps, or a fraction of the run if below 1 (paper: 4000 steps)."
 
 
 class _Schedule(Config):
@@ -25,8 +25,8 @@ class _Schedule(Config):
         return min(1.0, step / self.warmup if self.warmup >= 1 else progress / self.warmup)
 
     def decay_progress(self, step: int, progress: float) -> float:
-        """Return the completed share (0…1) of the steps after the warm-up."""
-        # A warm-up in steps is converted to a share of the run, because progress grows by about the same amount per
+        """Return the completed fraction (0…1) of the steps after the warm-up."""
+        # A warm-up in steps is converted to a fraction of the run, because progress grows by about the same amount per
         # step.
         start = self.warmup if self.warmup < 1 else min(1.0, progress * self.warmup / max(step, 1))
         if start >= 1:  # the run ends within its warm-up
@@ -47,8 +47,8 @@ class InverseSquareRootConfig(_Schedule):
     )
 
     def rate(self, step: int, progress: float, width: int) -> float:
-        """Return the learning rate at `step` (from 1). progress: completed share of the run (0…1)."""
-        # A warm-up given as a share of the run is converted to steps by the progress per step.
+        """Return the learning rate at `step` (from 1). progress: completed fraction of the run (0…1)."""
+        # A warm-up given as a fraction of the run is converted to steps by the progress per step.
         warmup = self.warmup if self.warmup >= 1 or self.warmup == 0 else self.warmup * step / max(progress, 1e-12)
         warmup = max(warmup, 1.0)
         peak = self.peak if self.peak is not None else 1 / sqrt(width * warmup)
@@ -58,7 +58,7 @@ class InverseSquareRootConfig(_Schedule):
 class _Decaying(_Schedule):
     warmup: float = Field(0.05, ge=0, description=_WARMUP)
     peak: float = Field(1e-3, gt=0, description="Maximum learning rate, reached at the end of the warm-up.")
-    floor: float = Field(0.0, ge=0, le=1, description="Final learning rate, as a share of the peak.")
+    floor: float = Field(0.0, ge=0, le=1, description="Final learning rate, as a fraction of the peak.")
 
     @property
     def needs_length(self) -> bool:
@@ -72,7 +72,7 @@ class CosineConfig(_Decaying):
     kind: Literal["cosine"] = "cosine"
 
     def rate(self, step: int, progress: float, width: int) -> float:
-        """Return the learning rate at `step` (from 1). progress: completed share of the run (0…1)."""
+        """Return the learning rate at `step` (from 1). progress: completed fraction of the run (0…1)."""
         decay = (1 + cos(pi * self.decay_progress(step, progress))) / 2
         return self.peak * self.warmup_factor(step, progress) * (self.floor + (1 - self.floor) * decay)
 
@@ -83,7 +83,7 @@ class LinearConfig(_Decaying):
     kind: Literal["linear"] = "linear"
 
     def rate(self, step: int, progress: float, width: int) -> float:
-        """Return the learning rate at `step` (from 1). progress: completed share of the run (0…1)."""
+        """Return the learning rate at `step` (from 1). progress: completed fraction of the run (0…1)."""
         decay = 1 - self.decay_progress(step, progress)
         return self.peak * self.warmup_factor(step, progress) * (self.floor + (1 - self.floor) * decay)
 
@@ -95,7 +95,7 @@ class ConstantConfig(_Schedule):
     peak: float = Field(1e-3, gt=0, description="Learning rate after the warm-up.")
 
     def rate(self, step: int, progress: float, width: int) -> float:
-        """Return the learning rate at `step` (from 1). progress: completed share of the run (0…1)."""
+        """Return the learning rate at `step` (from 1). progress: completed fraction of the run (0…1)."""
         return self.peak * self.warmup_factor(step, progress)
 
 

@@ -168,7 +168,7 @@ class Profiler(NullProfiler):
             "updates": self._timed,
             "update_seconds": update,
             "parts": [
-                {"part": list(path), "seconds": seconds / self._timed, "share": seconds / self._seconds}
+                {"part": list(path), "seconds": seconds / self._timed, "fraction": seconds / self._seconds}
                 for path, seconds in parts
             ],
             "separate_seconds": self._separate,
@@ -206,12 +206,12 @@ def _as_text(values: dict[str, Any]) -> str:
         f"Profiler of {values['updates']} updates on {values['device']}, {values['precision']}, "
         f"{values['threads']} threads, torch {values['torch']}",
         "",
-        f"{'part of an update':<52} {'ms':>9} {'share':>7}",
+        f"{'part of an update':<52} {'ms':>9} {'fraction':>8}",
         *(
             _line("  " * (len(each["part"]) - 1) + _REST.get(tuple(each["part"]), each["part"][-1]), each)
             for each in values["parts"]
         ),
-        _line("update", {"seconds": values["update_seconds"], "share": 1.0}),
+        _line("update", {"seconds": values["update_seconds"], "fraction": 1.0}),
         "",
     ]
     for name, setting in _INTERVAL_SETTINGS.items():
@@ -220,19 +220,21 @@ def _as_text(values: dict[str, Any]) -> str:
         lines.append(f"{name}: {shown}")
     if values["operators"]:
         whole = sum(values["groups"].values())
-        lines += ["", f"{'torch operators by group':<52} {'ms':>9} {'share':>7}"]
+        lines += ["", f"{'torch operators by group':<52} {'ms':>9} {'fraction':>8}"]
         lines += [
-            _line(group, {"seconds": seconds, "share": seconds / whole}) for group, seconds in values["groups"].items()
+            _line(group, {"seconds": seconds, "fraction": seconds / whole})
+            for group, seconds in values["groups"].items()
         ]
-        lines += ["", f"{'slowest operators':<52} {'ms':>9} {'share':>7} {'calls':>7}"]
+        lines += ["", f"{'slowest operators':<52} {'ms':>9} {'fraction':>8} {'calls':>7}"]
         for operator in values["operators"][:_SHOWN_OPERATORS]:
-            share = operator["seconds"] / whole
+            fraction = operator["seconds"] / whole
             lines.append(
-                _line(operator["name"], {"seconds": operator["seconds"], "share": share}) + f" {operator['calls']:7.0f}"
+                _line(operator["name"], {"seconds": operator["seconds"], "fraction": fraction})
+                + f" {operator['calls']:7.0f}"
             )
         lines += ["", f"Operators: {values['traced_updates']} updates under torch.profiler, self time."]
     return "\n".join(lines) + "\n"
 
 
 def _line(name: str, each: dict[str, Any]) -> str:
-    return f"{name[:52]:<52} {each['seconds'] * 1000:9.2f} {each['share']:7.1%}"
+    return f"{name[:52]:<52} {each['seconds'] * 1000:9.2f} {each['fraction']:8.1%}"

@@ -15,7 +15,7 @@ class Utilisation:
     """The cost of a token and the speed of the machine.
 
     flops_per_token: FLOPs of the model's matrix products in the forward and backward pass per target token without
-    padding, including the token's share of the source tokens (see `flops_per_target_token`). rate: FLOP/s of one device
+    padding, including its part of the source tokens (see `flops_per_target_token`). rate: FLOP/s of one device
     for a large square product in the run's precision, measured when the run was started or resumed (see
     `measure_rate`). devices: number of devices.
     """
@@ -24,7 +24,7 @@ class Utilisation:
     rate: float
     devices: int = 1
 
-    def share(self, tokens_per_second: float) -> float:
+    def fraction(self, tokens_per_second: float) -> float:
         """Return the model FLOPs utilisation (MFU), usually between 0 and 1.
 
         Source: Chowdhery et al. 2022, "PaLM", appendix B.

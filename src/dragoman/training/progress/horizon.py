@@ -1,4 +1,4 @@
-"""`Horizon`: the expected length of a run, and its completed share at a step."""
+"""`Horizon`: the expected length of a run, and its completed fraction at a step."""
 
 from dataclasses import dataclass
 
@@ -18,10 +18,10 @@ _FITS = 20
 class Horizon:
     """The expected length of a run.
 
-    progress: completed share of the run at `step`; the rest is spread evenly over the steps up to `end`. end: None for
-    a run that is limited only by `patience`. pace: seconds per update, including validations and checkpoints. seconds:
-    elapsed time of the run at `step`. Both are set only after the horizon has been fitted to the elapsed time. assumed:
-    whether `end` is only assumed, because only time limits the run and its speed has not been measured yet.
+    progress: completed fraction of the run at `step`; the rest is spread evenly over the steps up to `end`. end: None
+    for a run that is limited only by `patience`. pace: seconds per update, including validations and checkpoints.
+    seconds: elapsed time of the run at `step`. Both are set only after the horizon has been fitted to the elapsed time.
+    assumed: whether `end` is only assumed, because only time limits the run and its speed has not been measured yet.
     """
 
     step: int
@@ -49,7 +49,7 @@ class Horizon:
         return Horizon(step, min(1.0, step / end) if end else 1.0, end)
 
     def progress_at(self, step: int) -> float:
-        """Return the completed share (0…1) of the run after `step` updates."""
+        """Return the completed fraction (0…1) of the run after `step` updates."""
         if self.end is None:
             return 0.0
         if step >= self.end:

@@ -64,7 +64,7 @@ class RunProgress:
 
     step: number of updates so far. epoch, batch: position of the next batch. seconds, target_tokens: totals of the run
     so far. scores: validation scores by step; higher is better. best_step: step with the best score. waited: number of
-    validations since `best_step`. peaks: best value of each measure that selects the best step together with others;
+    validations since `best_step`. peaks: best value of each metric that selects the best step together with others;
     higher is better. finished: reason why the run ended, or None. limits: the limits for which `horizon`
     was computed. data, valid: fingerprints of the corpora and of the validation sets. ranks: number of processes that
     trained most recently. loss_scale: scale of the next update, for float16. unlogged: sums since the last training

@@ -46,8 +46,8 @@ class Reporter:
 
     The values in a training line are means over the steps since the previous line; module counters are summed.
     unlogged: the sums from which these means are computed; they are part of the run's state. utilisation: converts
-    tokens per second to model FLOPs utilisation, which is logged as a share in `utilisation`; None: no utilisation is
-    reported. ranks: number of processes.
+    tokens per second to model FLOPs utilisation, which is logged as a fraction in `utilisation`; None: no utilisation
+    is reported. ranks: number of processes.
     """
 
     def __init__(
@@ -107,8 +107,8 @@ class Reporter:
         for task, loss in result.losses.items():
             sums.losses[task] = sums.losses.get(task, 0.0) + loss
         speed = sums.tokens / max(sums.seconds, 1e-9)
-        speeds = {} if self.utilisation is None else {"utilisation": self.utilisation.share(speed)}
-        shown = "".join(f" · MFU {share:.1%}" for share in speeds.values())
+        speeds = {} if self.utilisation is None else {"utilisation": self.utilisation.fraction(speed)}
+        shown = "".join(f" · MFU {value:.1%}" for value in speeds.values())
         if self.ranks > 1:
             shown = f" · {speed / self.ranks:,.0f} per process{shown}"
             speeds["target_tokens_per_second_and_process"] = speed / self.ranks

@@ -104,7 +104,7 @@ class Group(Ranks):
 
     @contextmanager
     def in_turn(self) -> Iterator[None]:
-        """Run the body on the first rank, then on the others, which poll the rendezvous store while they wait.
+        """Run the block on the first rank, then on the others, which poll the rendezvous store while they wait.
 
         No collective is used for waiting, because it would time out.
         """

@@ -64,9 +64,9 @@ class Ranks:
 
     @contextmanager
     def in_turn(self) -> Iterator[None]:
-        """Run the body on the first rank, then on the others, which wait without a timeout.
+        """Run the block on the first rank, then on the others, which wait without a timeout.
 
-        If the body fails on the first rank, the others exit silently.
+        If the block fails on the first rank, the others exit silently.
         """
         yield
 

@@ -211,10 +211,10 @@ class _Loop:
         for update in self.profile.batches(self.updates.iterate(plan, progress.batch, load)):
             agreed = self.updates.agree(update, self._clock, interruption)
             step = progress.step + 1
-            share = progress.horizon.progress_at(step)
-            rate = self.schedule.rate(step, share, self.job.model_width)
+            completed = progress.horizon.progress_at(step)
+            rate = self.schedule.rate(step, completed, self.job.model_width)
             scale = progress.loss_scale if self.config.precision == "float16" else None
-            point = TrainingPoint(step, share, self._dropout_share(step))
+            point = TrainingPoint(step, completed, self._dropout_fraction(step))
             result = self.session.engine.step(agreed.update, point, rate, scale)
             progress.watch.check(step, result)
             if self.session.average is not None:
@@ -239,15 +239,15 @@ class _Loop:
             if progress.finished is not None:
                 return
 
-    def _dropout_share(self, step: int) -> float:
-        """Return a share that rises from 0 to 1 during `dropout_epochs` (Morerio et al. 2017, "Curriculum Dropout").
+    def _dropout_fraction(self, step: int) -> float:
+        """Return a fraction that rises from 0 to 1 during `dropout_epochs` (Morerio et al. 2017, "Curriculum Dropout").
 
         It rises in few steps if passes are recorded as graphs.
         """
         steps = (self.config.dropout_epochs or 0.0) * self.steps_per_epoch
-        share = min(1.0, (step - 1) / steps) if steps else 1.0
+        fraction = min(1.0, (step - 1) / steps) if steps else 1.0
         recorded = self.session.engine.captured is not None
-        return round(share * DROPOUT_LEVELS) / DROPOUT_LEVELS if recorded else share
+        return round(fraction * DROPOUT_LEVELS) / DROPOUT_LEVELS if recorded else fraction
 
     def _after_step(self, interruption: Interruption, number: int | None, report: Reporter) -> None:
         progress, config = self.progress, self.config

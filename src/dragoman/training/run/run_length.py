@@ -8,7 +8,7 @@ from dragoman.training.config import LoopConfig
 
 _INTERVALS = {
     "validate_every": "the model is validated only at the end, so no earlier checkpoint can be selected",
-    "checkpoint_every": "an interrupted run can only be resumed from its beginning",
+    "checkpoint_every": "an interrupted run can only be resumed from its start",
     "log_every": "log.jsonl has only one line, for the last update",
 }
 """Settings that are numbers of updates, with the consequence of an interval that is longer than the run."""
@@ -61,7 +61,7 @@ class RunLength:
     def _unfinished_warmup(self, config: LoopConfig, chosen: Set[str]) -> Iterator[str]:
         assert config.schedule is not None
         warmup = config.schedule.warmup
-        if warmup < 1:  # a share of the run
+        if warmup < 1:  # a fraction of the run
             return
         is_chosen = "schedule" in chosen
         name = f"train.schedule.warmup={warmup:g}" if is_chosen else f"the automatic warm-up of {warmup:g} updates"
@@ -69,7 +69,7 @@ class RunLength:
             yield (
                 f"{name} is longer than the run of {_count(self.updates)}, so the learning rate reaches only "
                 f"{self.updates / warmup:.1%} of its peak. Train for longer, or set train.schedule.warmup to fewer "
-                "updates, or to a share of the run such as 0.05"
+                "updates, or to a fraction of the run such as 0.05"
             )
         patience, every = config.patience, config.validate_every
         if (

@@ -150,7 +150,7 @@ def choose_final(session: Session, progress: RunProgress) -> Validation:
 
 
 def warn_of_ties(scores: Mapping[int, Sequence[float]], validation: Validation, metric: str) -> None:
-    """Warn if all validations of a run have the same score by `metric`, so that another measure decided."""
+    """Warn if all validations of a run have the same score by `metric`, so that another metric decided."""
     first, *others = validation.deciding(metric)
     if len(scores) > 1 and others and len({score[0] for score in scores.values()}) == 1:
         warn(

@@ -14,7 +14,7 @@ from dragoman.training.objectives.objective import Loss, StaticObjective, Traini
 from dragoman.training.ranks.ranks import Runtime
 
 DROPOUT_LEVELS = 8
-"""Number of steps in which dropout rates rise at the beginning of a run, because a graph contains the rates."""
+"""Number of steps in which dropout rates rise at the start of a run, because a graph contains the rates."""
 
 MAX_GRAPHS = 128
 """Maximum number of graphs, one per shape. Further shapes are computed without graphs."""

@@ -20,7 +20,7 @@ _UPDATES_PER_CHUNK = 256
 """Number of updates that are divided at a time, because the whole plan of a large corpus does not fit in memory."""
 
 Load = Callable[[BatchPlan, int], Iterable[Batch]]
-"""A function that loads the batches of a plan, beginning with a given number."""
+"""A function that loads the batches of a plan, starting with a given number."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Updates:
         self.ranks, self.sharing = ranks, sharing
 
     def iterate(self, plan: BatchPlan, start: int, load: Load) -> Iterator[Update]:
-        """Yield the updates of the plan, beginning with batch number `start`."""
+        """Yield the updates of the plan, starting with batch number `start`."""
         if not self.ranks.distributed:
             loaded = iter(load(plan, start))
             while batches := list(islice(loaded, self.sharing.batches)):
@@ -116,7 +116,7 @@ def divide_update(
     """Return each rank's micro-batches. All ranks get the same number, and together these contain each row once.
 
     Each rank gets the same number of whole batches, with about the same number of tokens. The remaining batches are cut
-    between sentences, so that all ranks get equal shares of tokens. A whole batch keeps the key that it has in a
+    between sentences, so that all ranks get equal numbers of tokens. A whole batch keeps the key that it has in a
     single-process run.
 
     lengths: (N, 2) numbers of source and target tokens of the corpus rows. whole: whether batches must not be cut; some

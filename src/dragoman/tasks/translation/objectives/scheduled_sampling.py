@@ -32,7 +32,7 @@ class TeacherRatio(Config):
     def ratio(self, step: int, progress: float) -> float:
         """Return the probability that an input token is the reference.
 
-        step: number of the update, from 1. progress: completed share of the run, from 0 to 1.
+        step: number of the update, from 1. progress: completed fraction of the run, from 0 to 1.
         """
         raise NotImplementedError
 
