@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from waiting import wait_until
 
 from dragoman.base import log, progress
 from dragoman.base.log import info, quietly, warn
@@ -46,10 +47,7 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Screen]:
 
 def appears(screen: Screen, text: str) -> None:
     """Wait until the terminal has shown it."""
-    end = time.monotonic() + 10
-    while text not in screen.getvalue():
-        assert time.monotonic() < end, screen.getvalue()
-        time.sleep(0.01)
+    wait_until(lambda: text in screen.getvalue(), f"{text!r} is never shown")
 
 
 def last_lines(screen: Screen) -> list[str]:

@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+from waiting import has_ended, wait_until
 
 from dragoman.base.errors import DataError, ResourceError
 from dragoman.data.workers import MAX_LOCAL_TASKS, Workers, parallel_map
@@ -81,14 +82,4 @@ def test_processes_end_when_their_parent_is_killed(tmp_path: Path) -> None:
         pids = [int(pid) for pid in parent.stdout.readline().split()]
         assert len(pids) == 2
         parent.kill()
-    deadline = time.monotonic() + 10
-    while any(_alive(pid) for pid in pids) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not any(_alive(pid) for pid in pids)
-
-
-def _alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+    wait_until(lambda: all(has_ended(pid) for pid in pids))

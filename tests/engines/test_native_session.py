@@ -6,6 +6,7 @@ import time
 import pytest
 import torch
 from native_searches import native_request, random_model, random_search, random_settings
+from waiting import PATIENCE
 
 from dragoman.base.errors import ModelError
 from dragoman.decode.search import Hypothesis
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 def drain(session: NativeSession) -> dict[int, list[Hypothesis]]:
     """The results of all requests in progress."""
     done: dict[int, list[Hypothesis]] = {}
-    until = time.monotonic() + 30
+    until = time.monotonic() + PATIENCE
     while session.in_progress:
         assert time.monotonic() < until
         for number, found in session.completed(0.2):

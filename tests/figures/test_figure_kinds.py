@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from test_search_tree_figure import tree_record
 
-import dragoman
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.figures.alignments import Alignments, alignment_figure, link_confusion
 from dragoman.figures.bars import largest_probabilities
@@ -22,7 +21,6 @@ from dragoman.figures.heads import head_grid, layer_heads, single_head
 from dragoman.figures.lens import layer_lens
 from dragoman.figures.matrices import Matrices
 from dragoman.figures.search_tree import search_tree
-from dragoman.figures.style import style_sheet
 from dragoman.metrics.alignment_error_rate import GoldLinks
 from dragoman.models.attention_weights import AttentionMap
 from dragoman.text.words import Difference
@@ -164,13 +162,6 @@ def test_hidden_links_are_not_drawn_and_the_others_look_the_same() -> None:
     assert some.error_rates == all_layers.error_rates
     assert [each["hidden"] for each in some.details()["aligners"]] == [True, False, False]
     assert some.arrays()["weights-1"].tolist() == weights["two"].tolist()
-
-
-def test_the_colours_of_the_workbench_are_those_of_the_pictures() -> None:
-    file = Path(dragoman.__file__).parent / "addons" / "workbench" / "page" / "colours.css"
-    assert file.read_text("utf-8") == style_sheet(), (
-        "run python -m dragoman.figures.style > src/dragoman/addons/workbench/page/colours.css"
-    )
 
 
 def test_the_lens_shows_the_last_layer_at_the_top() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from bulk_shards import texts, write_shards
 from tiny_model import write_tiny_model
+from waiting import PATIENCE, wait_until
 
 from dragoman.inference.translation.files.translate_file import translate_file
 
@@ -52,14 +53,12 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with said.open("wb") as into:
         head = subprocess.Popen(start, stdout=into, stderr=into, env=HERE)
     try:
-        until = time.monotonic() + 120
-        while b"Ray runtime started" not in said.read_bytes():
-            assert head.poll() is None and time.monotonic() < until, said.read_text()
-            time.sleep(0.1)
+        wait_until(lambda: b"Ray runtime started" in said.read_bytes() or head.poll() is not None, interval=0.1)
+        assert head.poll() is None, said.read_text()
         yield f"ray://127.0.0.1:{client}"
     finally:
         head.terminate()
-        head.wait(60)
+        head.wait(PATIENCE)
 
 
 def start(model: Path, address: str, given: Path, out: Path, said: Path) -> subprocess.Popen[bytes]:
@@ -79,7 +78,7 @@ def test_a_command_outside_the_cluster_resumes_after_its_relay_is_killed(address
         time.sleep(0.01)
     for relay in relays():
         os.kill(relay, signal.SIGKILL)
-    assert process.wait(120) == 1, said.read_text()
+    assert process.wait(2 * PATIENCE) == 1, said.read_text()
     last = said.read_text().splitlines()[-1]
     assert "was lost" in last and "run the same command to continue" in last
     assert "Traceback" not in said.read_text()
@@ -93,7 +92,4 @@ def test_a_command_outside_the_cluster_resumes_after_its_relay_is_killed(address
         translate_file(model, file, alone, **ALONE)
         assert (out / file.name).read_bytes() == alone.read_bytes()
     assert {"c.jsonl.zst", "d.parquet"} < set(os.listdir(out))
-    until = time.monotonic() + 60
-    while relays():
-        assert time.monotonic() < until, "the relay outlives its command"
-        time.sleep(0.1)
+    wait_until(lambda: not relays(), "the relay outlives its command", interval=0.1)

@@ -16,6 +16,7 @@ import pytest
 import zstandard
 from bulk_shards import texts, write_shards
 from tiny_model import write_tiny_model
+from waiting import PATIENCE, wait_until
 
 from dragoman.addons.bulk.cluster import join_cluster
 from dragoman.addons.bulk.translate_shards import translate_shards
@@ -89,10 +90,7 @@ def cluster() -> Iterator[Any]:
         patched.setenv("RAY_worker_niceness", "0")  # otherwise its workers wait for those of the tests
         with join_cluster("local") as ray:
             yield ray
-    end = time.monotonic() + 30
-    while (left := children(os.getpid()) - before) and time.monotonic() < end:
-        time.sleep(0.1)
-    assert not left, "processes of Ray's survive"
+    wait_until(lambda: not children(os.getpid()) - before, "processes of Ray's survive", interval=0.1)
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +137,7 @@ def test_killing_an_actor_loses_nothing(cluster: Any, model: Path, tmp_path: Pat
     killer = threading.Thread(target=kill, daemon=True)
     killer.start()
     done = translate_shards(model, tmp_path / "in", out, source_field="t.en", actors=2, **HOW)
-    killer.join(1)
+    killer.join(PATIENCE)
     assert left and "d.parquet" in left[0], "the actor was to be killed midway"
     assert (done.shards, done.records) == (5, 240)
     translator = Translator.load(model, engine="torch")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from scripted_server import posted, served, translator
+from waiting import PATIENCE
 
 from dragoman.addons.documents.document import translate_document
 from dragoman.addons.documents.expected_spans import Edges, ExpectedSpans, has_words
@@ -115,8 +116,9 @@ def test_a_default_guard_and_its_override() -> None:
     assert requests[2].guard.max_beam == 6
 
 
-def test_spans_survive_although_there_is_no_time_to_enforce_them() -> None:
+def test_spans_survive_although_there_is_no_time_to_enforce_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """The parts between the spans are then translated alone."""
+    monkeypatch.setattr("dragoman.addons.serving.service.step_translation._REPAIR_FRACTION", 0.5 / PATIENCE)
 
     def script(row: Any) -> list[str]:
         if row.expected.constraints or row.constraints:
@@ -124,7 +126,7 @@ def test_spans_survive_although_there_is_no_time_to_enforce_them() -> None:
         return [row.text.upper()]
 
     q = [f"Hello %{number}$s, see {{name}} again!" for number in range(1, 9)]
-    with served({"en-de": script}, limits={"seconds": 2}) as service:
+    with served({"en-de": script}, limits={"seconds": PATIENCE}) as service:
         answer = posted(service, "/translate", q=q, **PAIR)
     assert answer.status_code == 200, answer.text
     assert answer.json()["translatedText"] == [f"HELLO %{number}$s, SEE {{name}} AGAIN!" for number in range(1, 9)]

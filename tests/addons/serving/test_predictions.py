@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-import time
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +12,7 @@ import httpx
 import pytest
 from scripted_server import FREE, asked, listening
 from tiny_predictor import HEADS, TEXTS, write_predictor
+from waiting import PATIENCE
 
 from dragoman import Client, Predictor
 from dragoman.addons.serving.client import AsyncClient, ServerError
@@ -19,7 +20,7 @@ from dragoman.addons.serving.config import EngineConfig, ModelConfig, ServeConfi
 from dragoman.addons.serving.models.served_models import Directions
 from dragoman.addons.serving.models.served_predictors import Predictors, ServedPredictor
 from dragoman.addons.serving.service.service import Service
-from dragoman.base.errors import ConfigError
+from dragoman.base.errors import ConfigError, ModelError
 from dragoman.cli.main import main
 from dragoman.data.labelled.examples import LabelledText, TaggedSentence
 
@@ -140,22 +141,32 @@ def test_quotas_count_tokens(folders: dict[str, Path]) -> None:
 
 
 def test_a_full_queue_and_a_slow_prediction(folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    original = Predictor.predict_encoded
+    original, answered = Predictor.predict_encoded, threading.Event()
 
     def slowly(self: Predictor, *arguments: Any, **options: Any) -> Any:
-        time.sleep(0.3)
+        assert answered.wait(PATIENCE)
         return original(self, *arguments, **options)
 
     monkeypatch.setattr(Predictor, "predict_encoded", slowly)
-    with served({"requests": folders["requests"]}, queue={"most_tokens": 30}, limits={"seconds": 0.2}) as service:
+    with served({"requests": folders["requests"]}, queue={"most_tokens": 30}, limits={"seconds": 1}) as service:
 
         async def work(client: httpx.AsyncClient) -> list[httpx.Response]:
-            return list(await asyncio.gather(*(client.post("/v1/predict", json={"text": "a" * 20}) for _ in range(2))))
+            posts = (client.post("/v1/predict", json={"text": "a" * 20}) for _ in range(2))
+            answers = await asyncio.gather(*posts)
+            answered.set()
+            return list(answers)
 
         answers = asked(service, work)
     assert {each.status_code for each in answers} == {503}
     reasons = {each.json()["error"] for each in answers}
-    assert reasons == {"the queue is full: try again later", "the prediction took longer than 0.2 seconds"}
+    assert reasons == {"the queue is full: try again later", "the prediction took longer than 1 seconds"}
+
+
+def test_a_model_without_a_head_is_not_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(HEADS, "none", {"kind": "none"})
+    folder = write_predictor(tmp_path / "none", "none")
+    with pytest.raises(ModelError, match="none has no head, so it predicts no labels"):
+        ServedPredictor(ModelConfig(path=folder), EngineConfig(device="cpu"), "body")
 
 
 def test_a_server_without_translators(folders: dict[str, Path]) -> None:

@@ -3,13 +3,13 @@
 import asyncio
 import json
 import threading
-import time
 from collections.abc import Sequence
 from typing import Any
 
 import httpx
 import pytest
 from scripted_server import asked, posted, served, shouting
+from waiting import PATIENCE, eventually, wait_until
 
 from dragoman.engines.engine import Row
 
@@ -131,24 +131,26 @@ def test_a_full_queue_refuses_at_once_and_late_requests_time_out() -> None:
 
     def slow(row: Row) -> Sequence[str]:
         begun.set()
-        assert go_on.wait(10)
+        assert go_on.wait(PATIENCE)
         return shouting(row)
 
     async def work(client: httpx.AsyncClient) -> tuple[httpx.Response, httpx.Response, httpx.Response]:
         fields = {"source": "en", "target": "de"}
         first = asyncio.create_task(client.post("/translate", json={"q": "a dog", **fields}))
-        await asyncio.to_thread(begun.wait, 10)
+        await asyncio.to_thread(begun.wait, PATIENCE)
         full = await client.post("/translate", json={"q": "b " * 100, **fields})
+        (timeout,) = service._timeouts
+        timeout.reschedule(0)
         late = await first
         go_on.set()
-        await asyncio.sleep(0.05)
+        await eventually(lambda: not service.directions.models[0].batcher.queue.tokens)
         return full, late, await client.post("/translate", json={"q": "c", **fields})
 
-    limits, queue = {"seconds": 0.3}, {"most_tokens": 50}
+    limits, queue = {"seconds": PATIENCE}, {"most_tokens": 50}
     with served({"en-de": slow}, limits=limits, queue=queue) as service:
         full, late, after = asked(service, work)
         assert full.status_code == 503 and int(full.headers["retry-after"]) >= 1
-        assert late.status_code == 503 and "0.3 seconds" in late.json()["error"]
+        assert late.status_code == 503 and "120 seconds" in late.json()["error"]
         assert after.json() == {"translatedText": "C"}
 
 
@@ -157,18 +159,18 @@ def test_one_bad_request_never_fails_its_batch() -> None:
 
     def script(row: Row) -> Sequence[str]:
         begun.set()
-        assert go_on.wait(10)
+        assert go_on.wait(PATIENCE)
         if "bad" in row.text:
             raise RuntimeError("a fault")
         return shouting(row)
 
     async def work(client: httpx.AsyncClient) -> list[httpx.Response]:
         first = asyncio.create_task(client.post("/translate", json={"q": "x", "source": "en", "target": "de"}))
-        await asyncio.to_thread(begun.wait, 10)
+        await asyncio.to_thread(begun.wait, PATIENCE)
         texts = ["a", "bad", "b"]
         others = [client.post("/translate", json={"q": text, "source": "en", "target": "de"}) for text in texts]
         tasks = [asyncio.create_task(other) for other in others]
-        await asyncio.sleep(0.1)
+        await eventually(lambda: service.directions.models[0].batcher.queue.lines == len(texts))
         go_on.set()
         return [await first, *[await task for task in tasks]]
 
@@ -252,17 +254,18 @@ def test_requests_of_disconnected_clients_are_not_translated() -> None:
     def script(row: Row) -> Sequence[str]:
         texts.append(row.text)
         begun.set()
-        assert go_on.wait(10)
+        assert go_on.wait(PATIENCE)
         return shouting(row)
 
     async def work(client: httpx.AsyncClient) -> None:
         fields = {"source": "en", "target": "de"}
         first = asyncio.create_task(client.post("/translate", json={"q": "first", **fields}))
-        await asyncio.to_thread(begun.wait, 10)
+        await asyncio.to_thread(begun.wait, PATIENCE)
         gone = asyncio.create_task(client.post("/translate", json={"q": "gone", **fields}))
-        await asyncio.sleep(0.1)
+        (model,) = service.directions.models
+        await eventually(lambda: model.batcher.queue.lines)
         gone.cancel()
-        await asyncio.sleep(0.1)
+        await eventually(lambda: not model.batcher.queue.lines)
         go_on.set()
         assert (await first).json() == {"translatedText": "FIRST"}
         last = await client.post("/translate", json={"q": "last", **fields})
@@ -270,10 +273,7 @@ def test_requests_of_disconnected_clients_are_not_translated() -> None:
 
     with served({"en-de": script}, queue={"cache_entries": 0}) as service:
         asked(service, work)
-        until = time.monotonic() + 5
-        while any(model.batcher.queue.tokens for model in service.directions.models) and time.monotonic() < until:
-            time.sleep(0.01)
-        assert not any(model.batcher.queue.tokens for model in service.directions.models)
+        wait_until(lambda: not any(model.batcher.queue.tokens for model in service.directions.models))
     assert texts == ["first", "last"]
 
 

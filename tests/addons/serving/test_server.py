@@ -17,6 +17,7 @@ from urllib.error import HTTPError, URLError
 import pytest
 from tiny_model import write_tiny_model
 from training_runs import Process, Server
+from waiting import PATIENCE, wait_until
 
 from dragoman.cli.main import main
 
@@ -40,7 +41,7 @@ def running(server: Server, folder: Path, *arguments: str) -> Iterator[tuple[Pro
 def translated(url: str, text: str = "a dog") -> str:
     body = json.dumps({"q": text, "source": "en", "target": "de"}).encode()
     request = urllib.request.Request(f"{url}/translate", body, {"content-type": "application/json"})
-    with urllib.request.urlopen(request, timeout=30) as answer:
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
         return json.load(answer)["translatedText"]
 
 
@@ -59,18 +60,12 @@ def test_a_server_from_start_to_shutdown(server: Server, tmp_path: Path) -> None
         write_tiny_model(tmp_path / "new", seed=2)
         shutil.move(model, tmp_path / "old")
         shutil.move(tmp_path / "new", model)
-        until = time.monotonic() + 60
-        while "reloaded " not in process.said and time.monotonic() < until:
-            translated(url)
-            time.sleep(0.05)
+        wait_until(lambda: translated(url) and "reloaded " in process.said, interval=0.05)
         after = translated(url)
         assert after != before
         # a damaged folder: the previous model is served
         (model / "model.safetensors").write_bytes(b"nothing")
-        until = time.monotonic() + 60
-        while "still serving the previous model" not in process.said and time.monotonic() < until:
-            time.sleep(0.05)
-        assert "still serving the previous model" in process.said
+        wait_until(lambda: "still serving the previous model" in process.said)
         assert translated(url) == after
         process.kill(signal.SIGTERM)
         assert process.wait() == 0
@@ -96,14 +91,20 @@ def test_accepted_requests_are_answered_before_shutdown(server: Server, tmp_path
         threads = [threading.Thread(target=ask) for _ in range(3)]
         for thread in threads:
             thread.start()
-        time.sleep(0.2)
+        wait_until(lambda: is_translating(url))
         process.kill(signal.SIGTERM)
         for thread in threads:
-            thread.join(60)
+            thread.join(PATIENCE)
         assert process.wait() == 0
         assert len(answers) == 3
         assert all(isinstance(answer, str) or answer[0] == 503 for answer in answers), answers  # type: ignore[index]
         assert any(isinstance(answer, str) for answer in answers), answers
+
+
+def is_translating(url: str) -> bool:
+    """Return whether texts are waiting for a model or being translated."""
+    with urllib.request.urlopen(f"{url}/metrics", timeout=PATIENCE) as answer:
+        return re.search(r"^dragoman_queue_tokens\S* [1-9]", answer.read().decode(), re.MULTILINE) is not None
 
 
 def processes_of(parent: int) -> list[int]:
@@ -118,10 +119,7 @@ def processes_of(parent: int) -> list[int]:
 
 
 def wait_for_end(processes: list[int]) -> None:
-    until = time.monotonic() + 20
-    while any(Path(f"/proc/{each}").exists() for each in processes):
-        assert time.monotonic() < until, processes
-        time.sleep(0.05)
+    wait_until(lambda: not any(Path(f"/proc/{each}").exists() for each in processes), f"{processes} do not end")
 
 
 def test_workers_killed_under_load(server: Server, tmp_path: Path) -> None:
@@ -148,14 +146,15 @@ def test_workers_killed_under_load(server: Server, tmp_path: Path) -> None:
             thread.start()
         try:
             for _ in range(6):
+                before = len(answers)
                 for worker in processes_of(prefork)[-1:]:
                     with suppress(ProcessLookupError):
                         os.kill(worker, signal.SIGKILL)
-                time.sleep(0.2)
+                wait_until(lambda count=before + 5: len(answers) >= count)
         finally:
             over.set()
         for thread in threads:
-            thread.join(30)
+            thread.join(PATIENCE)
             assert not thread.is_alive()
         assert set(answers) <= {wanted, 500}, set(answers)
         assert wanted in answers

@@ -10,7 +10,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.error import HTTPError, URLError
+from urllib.error import HTTPError
 
 import httpx
 import pytest
@@ -18,6 +18,7 @@ from scripted_server import asked as asked_service
 from scripted_server import served, shouting
 from tiny_model import write_tiny_model
 from training_runs import Process, Server
+from waiting import PATIENCE, is_ready, wait_until
 
 import dragoman.addons.serving
 
@@ -34,14 +35,8 @@ def running(server: Server, tmp_path: Path, settings: str) -> Iterator[tuple[Pro
     url = f"http://127.0.0.1:{port}"
     process = server.start(tmp_path, "serve", "--config", str(config))
     try:
-        until = time.monotonic() + 120
-        while True:
-            try:
-                urllib.request.urlopen(f"{url}/health/ready", timeout=10).close()
-                break
-            except (URLError, OSError):
-                assert process.is_alive and time.monotonic() < until
-                time.sleep(0.05)
+        wait_until(lambda: is_ready(url) or not process.is_alive, interval=0.05)
+        assert process.is_alive
         yield process, url
     finally:
         if process.is_alive:
@@ -54,7 +49,7 @@ def asked(url: str, text: str) -> str | int:
     body = json.dumps({"q": text, "source": "en", "target": "de"}).encode()
     request = urllib.request.Request(f"{url}/translate", body, {"content-type": "application/json"})
     try:
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             return json.load(answer)["translatedText"]  # type: ignore[no-any-return]
     except HTTPError as error:
         return error.code
@@ -111,4 +106,4 @@ def test_only_logs_and_expiry_depend_on_the_system_clock() -> None:
         for path in folder.rglob("*.py")
         if re.search(r"\btime\.time\(|datetime\.now|from time import .*\btime\b", path.read_text("utf-8"))
     }
-    assert found == {"http/metrics.py", "access/keys.py", "suggestions.py"}
+    assert found == {"http/metrics.py", "access/keys.py", "suggestions.py", "client.py", "commands/keys.py"}

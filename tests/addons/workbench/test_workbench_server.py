@@ -1,15 +1,19 @@
 """The server of the workbench: its routes, what it refuses, and that it computes only what somebody waits for."""
 
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import numpy as np
 import pytest
+from waiting import PATIENCE
 from workbench_server import WorkbenchServer, log_step, workbench_served, write_workspace
 
 from dragoman import Translator
@@ -39,7 +43,7 @@ def server(folders: list[Path]) -> Iterator[WorkbenchServer]:
 
 @pytest.fixture
 def client(server: WorkbenchServer) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=server.address, timeout=60) as found:
+    with httpx.Client(base_url=server.address, timeout=PATIENCE) as found:
         yield found
 
 
@@ -168,20 +172,23 @@ def test_a_request_that_nobody_waits_for_is_cancelled(
             raise
 
     monkeypatch.setattr(TranslateState, "content", slow)
-    threads = [threading.Thread(target=_give_up, args=(server.address, name)) for name in ("first", "second")]
-    threads[0].start()
-    assert started.wait(30)
-    threads[1].start()
-    for thread in threads:
-        thread.join()
+    with _asking(server.address, "first"):
+        assert started.wait(PATIENCE)
+        with _asking(server.address, "second"):
+            pass
     # the second one was not started, because its client had left before the first one ended, or it was cancelled, too
     assert client.post("/content", content=f"view=attention&{SENTENCE}").status_code == 200
     assert events[:2] == ["first", "cancelled"] and events.count("cancelled") == len(events) / 2
 
 
-def _give_up(address: str, text: str) -> None:
-    with pytest.raises(httpx.ReadTimeout):
-        httpx.post(f"{address}content", content=f"view=translate&source={text}", timeout=0.4)
+@contextmanager
+def _asking(address: str, text: str) -> Iterator[None]:
+    """Send a request, and close its connection at the end without having received an answer."""
+    place, content = urlsplit(address), f"view=translate&source={text}"
+    with socket.create_connection((place.hostname, place.port)) as connection:
+        head = f"POST /content HTTP/1.1\r\nHost: {place.netloc}\r\nContent-Length: {len(content)}\r\n\r\n"
+        connection.sendall(f"{head}{content}".encode())
+        yield
 
 
 def test_too_many_weights_are_refused(monkeypatch: pytest.MonkeyPatch, folders: list[Path]) -> None:
@@ -195,11 +202,23 @@ def test_too_many_weights_are_refused(monkeypatch: pytest.MonkeyPatch, folders: 
 
 
 def test_news_of_a_run_arrive_when_its_log_grows(server: WorkbenchServer, folders: list[Path]) -> None:
-    run = folders[2]
-    threading.Timer(0.3, log_step, (run, 30)).start()
-    with httpx.stream("GET", f"{server.address}news", timeout=30) as stream:
+    run, received = folders[2], threading.Event()
+
+    def train() -> None:
+        step = 30
+        while not received.wait(0.2):
+            log_step(run, step)
+            step += 1
+
+    training = threading.Thread(target=train)
+    with httpx.stream("GET", f"{server.address}news", timeout=PATIENCE) as stream:
         assert stream.headers["content-type"].startswith("text/event-stream")
-        event = next(line for line in stream.iter_lines() if line)
+        training.start()
+        try:
+            event = next(line for line in stream.iter_lines() if line)
+        finally:
+            received.set()
+            training.join()
     assert json.loads(event.removeprefix("data: ")) == ["run"]
 
 

@@ -3,13 +3,13 @@
 import os
 import signal
 import threading
-import time
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
 
 import pytest
 import torch
+from waiting import wait_until
 
 from dragoman.base.errors import ResourceError
 from dragoman.data.batches.loader import Loader
@@ -96,10 +96,7 @@ def test_an_abandoned_iteration_ends_its_thread(prepared: PreparedCorpora) -> No
     assert len(list(islice(iterator, 2))) == 2
     assert loader_threads() == before + 1
     del iterator
-    deadline = time.monotonic() + 5
-    while loader_threads() > before and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert loader_threads() == before
+    wait_until(lambda: loader_threads() == before)
 
 
 def test_ctrl_c_while_an_abandoned_thread_ends_is_no_error(

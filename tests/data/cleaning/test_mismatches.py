@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from embedded_corpus import generate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import dragoman
-from dragoman.addons.lecture.grammar.corpus import generate
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.data.cleaning.clean import clean
 from dragoman.data.cleaning.config import CleaningConfig
@@ -55,7 +55,7 @@ def test_limit_of_one_score_for_all_pairs_drops_nothing_of_a_good_corpus() -> No
 
 def texts(seed: int) -> tuple[list[str], list[str]]:
     """Return English sentences of the embedded grammar and their German translations."""
-    sentences = generate(seed=seed, train=PAIRS, valid=0, test=0).train
+    sentences, _ = generate(seed=seed, train=PAIRS)
     return [each.en for each in sentences], [each.de for each in sentences]
 
 

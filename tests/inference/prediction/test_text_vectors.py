@@ -10,9 +10,7 @@ import torch
 from closeness import assert_close, close_to
 
 from dragoman import Predictor, evaluate_labels, predict
-from dragoman.addons.serving.config import EngineConfig, ModelConfig
-from dragoman.addons.serving.models.served_predictors import ServedPredictor
-from dragoman.base.errors import ConfigError, DataError, ModelError
+from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.settings.load import dump_settings
 from dragoman.checkpoint.folder import write_model_folder
 from dragoman.checkpoint.meta import Meta
@@ -77,11 +75,6 @@ def test_a_body_predicts_no_labels(predictor: Predictor, folder: Path, capfd: py
     (folder.parent / "texts.txt").write_text("a cat\n")
     assert main(["predict", str(folder), "--input", str(folder.parent / "texts.txt")]) == 2
     assert "predicts no labels" in capfd.readouterr().err
-
-
-def test_a_body_is_not_served(folder: Path) -> None:
-    with pytest.raises(ModelError, match="body has no head, so it predicts no labels"):
-        ServedPredictor(ModelConfig(path=folder), EngineConfig(device="cpu"), "body")
 
 
 @pytest.mark.parametrize("text", [5, ("a", "b", "c"), ("a", 5), {"text": "a"}])

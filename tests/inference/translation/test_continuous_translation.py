@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tiny_model import SOURCES, tiny_config, write_tiny_model
+from waiting import PATIENCE
 
 from dragoman.decode.decoding import Sampling
 from dragoman.inference.control.glossary import Glossary
@@ -33,7 +34,7 @@ def opened(translator: Translator) -> ContinuousTranslation:
 
 def drain(batch: ContinuousTranslation) -> list[tuple[TextRequest, list[Translation]]]:
     done: list[tuple[TextRequest, list[Translation]]] = []
-    until = time.monotonic() + 30
+    until = time.monotonic() + PATIENCE
     while batch.in_progress:
         assert time.monotonic() < until
         done += batch.completed(0.2)

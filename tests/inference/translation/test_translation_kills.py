@@ -5,7 +5,8 @@ import time
 from pathlib import Path
 
 from trained_model import FOLDER as MODEL
-from training_runs import Server
+from training_runs import Process, Server
+from waiting import wait_until
 
 KILLS = 6
 
@@ -14,11 +15,10 @@ def size(text: Path) -> int:
     return text.stat().st_size if text.exists() else 0
 
 
-def wait_until_longer(text: Path, than: int, seconds: float) -> None:
-    """Wait until the file is longer, or until the translation has ended."""
-    end = time.monotonic() + seconds
-    while size(text) <= than and time.monotonic() < end:
-        time.sleep(0.002)
+def wait_until_longer(text: Path, process: Process) -> None:
+    """Wait until the file is longer than now, or until the translation has ended."""
+    before = size(text)
+    wait_until(lambda: size(text) > before or not process.is_alive, interval=0.002)
 
 
 def test_a_killed_translation_is_resumed(server: Server, tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_a_killed_translation_is_resumed(server: Server, tmp_path: Path) -> None
         fatal = draw.randrange(1, calls // 3) if kills % 2 and kills < KILLS else None
         process = server.start(killed, *command, "--resume", fatal=fatal)
         if kills % 2 == 0 and kills < KILLS:
-            wait_until_longer(text, size(text), 0.7 * duration)
+            wait_until_longer(text, process)
             time.sleep(draw.uniform(0, 0.1) * duration)
             process.kill()
         if process.wait() == -9:

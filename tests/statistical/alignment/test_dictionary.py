@@ -3,10 +3,9 @@
 from pathlib import Path
 
 import pytest
+from embedded_corpus import generate
 
 import dragoman
-from dragoman.addons.lecture.grammar.corpus import generate
-from dragoman.addons.lecture.grammar.nouns import NOUNS
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.cli.main import main
 from dragoman.inference.control.glossary import Glossary
@@ -80,13 +79,14 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_nouns_of_the_embedded_grammar() -> None:
-    sentences = generate(seed=3, train=1500, valid=0, test=0).train
+    sentences, _ = generate(seed=3, train=1500)
+    nouns = pytest.importorskip("dragoman.addons.lecture.grammar.nouns").NOUNS
     sides = [sentence.en for sentence in sentences], [sentence.de for sentence in sentences]
     overrides = {"method.ibm1_iterations": 4, "method.iterations": 3}
     dictionary = dragoman.lexicon(*sides, translations=1, overrides=overrides, threads=1, quiet=True)
     best = {each.source: each.target for each in dictionary.entries}
     correct = {}
-    for noun in NOUNS.values():
+    for noun in nouns.values():
         for number, form in enumerate(noun.english):
             if form in best:
                 stem = noun.german[number]

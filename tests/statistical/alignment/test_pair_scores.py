@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from embedded_corpus import generate
 
 import dragoman
-from dragoman.addons.lecture.grammar.corpus import generate
 from dragoman.cli.main import main
 from dragoman.statistical.alignment.pair_scoring import score_pairs
 from dragoman.statistical.alignment.word_aligner import AlignedPairs
@@ -22,7 +22,7 @@ def test_definition() -> None:
 
 @pytest.mark.parametrize("method", ["hmm", "fertility"])
 def test_shuffled_pairs_of_the_embedded_grammar(tmp_path: Path, method: str) -> None:
-    sentences = generate(seed=5, train=800, valid=0, test=0).train
+    sentences, _ = generate(seed=5, train=800)
     sources, targets = [sentence.en for sentence in sentences], [sentence.de for sentence in sentences]
     chance = random.Random(1)
     shuffled = chance.sample(range(len(sources)), 160)

@@ -5,12 +5,12 @@ import os
 from pathlib import Path
 
 import pytest
+from embedded_corpus import generate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from subword_nmt.apply_bpe import BPE
 from subword_nmt.learn_bpe import learn_bpe
 
-from dragoman.addons.lecture.grammar.corpus import generate
 from dragoman.data.corpora.lines import open_lines
 from dragoman.text.symbols import UNK
 from dragoman.text.vocabularies.subword_nmt import (
@@ -31,8 +31,8 @@ def corpus() -> tuple[list[str], list[str]]:
             list(open_lines(Path(root) / "multi30k" / f"{name}.de.gz")) for name in ("train", "val", "test_2016_flickr")
         )
         return train[:4000], [*val, *test]
-    generated = generate(train=3000, valid=600, test=0)
-    return [pair.de for pair in generated.train], [pair.de for pair in generated.valid]
+    generated = generate(train=3000, valid=600)
+    return [pair.de for pair in generated[0]], [pair.de for pair in generated[1]]
 
 
 @pytest.fixture(scope="module")

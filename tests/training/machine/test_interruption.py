@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -21,6 +20,7 @@ from training_runs import (
     wait_until_reached,
     write_corpus,
 )
+from waiting import PATIENCE, wait_until
 
 from dragoman.cli.main import main
 from dragoman.tasks.translation.validation import Validation, Validator
@@ -109,11 +109,9 @@ def test_the_command_itself(
     command = [sys.executable, "-m", "dragoman", "train", *write_corpus(tmp_path), *settings]
     environment = process_environment()
     with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as process:
-        end = time.monotonic() + 60
-        while reached(tmp_path) < 10 and process.poll() is None and time.monotonic() < end:
-            time.sleep(0.01)
+        wait_until(lambda: reached(tmp_path) >= 10 or process.poll() is not None)
         process.send_signal(signal.SIGTERM)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 128 + signal.SIGTERM, said
     assert "everything is saved" in said.splitlines()[-1]
     assert (tmp_path / RUN / "curves.png").read_bytes().startswith(b"\x89PNG")

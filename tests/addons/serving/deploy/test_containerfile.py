@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +16,7 @@ import pytest
 import sandbox
 from sandbox import ROOT, Sandbox
 from tiny_model import write_tiny_model
+from waiting import PATIENCE, is_ready, wait_until
 
 from dragoman.native.build import compiled_library
 from dragoman.native.compiler import INSTRUCTION_SETS
@@ -144,18 +144,12 @@ def test_its_instructions_build_a_server(tmp_path: Path) -> None:
     check = json.loads(build.image["HEALTHCHECK"].partition("CMD ")[2].replace("5000", port))
     with subprocess.Popen(running.command(entry, environment), stderr=subprocess.PIPE, text=True) as process:
         try:
-            until = time.monotonic() + 60
-            while process.poll() is None and time.monotonic() < until:
-                try:
-                    httpx.get(f"http://127.0.0.1:{port}/health/ready").raise_for_status()
-                    break
-                except httpx.HTTPError:
-                    time.sleep(0.1)
+            wait_until(lambda: process.poll() is not None or is_ready(f"http://127.0.0.1:{port}"), interval=0.1)
             healthy = subprocess.run(running.command(check, environment), check=False).returncode
             fields = {"q": "a dog", "source": "en", "target": "de"}
-            translated = httpx.post(f"http://127.0.0.1:{port}/translate", json=fields)
+            translated = httpx.post(f"http://127.0.0.1:{port}/translate", json=fields, timeout=PATIENCE)
             process.send_signal(signal.Signals[build.image["STOPSIGNAL"]])
-            _, log = process.communicate(timeout=20)
+            _, log = process.communicate(timeout=PATIENCE)
         finally:
             process.kill()
     assert (healthy, translated.status_code, process.returncode) == (0, 200, 0), log

@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import address_families
@@ -16,6 +15,7 @@ import pytest
 import sandbox
 from sandbox import ROOT, Sandbox
 from tiny_model import write_tiny_model
+from waiting import PATIENCE, is_ready, wait_until
 
 from dragoman.addons.serving.config import ServeConfig
 from dragoman.base.settings.load import load_settings
@@ -94,15 +94,12 @@ def test_a_server_under_the_restrictions_of_the_unit(tmp_path: Path) -> None:
     command = box.command(program, environment, unit["WorkingDirectory"])
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
-            url, until = f"http://127.0.0.1:{port}", time.monotonic() + 60
-            while process.poll() is None and time.monotonic() < until:
-                try:
-                    if httpx.get(f"{url}/health/ready").status_code == 200:
-                        break
-                except httpx.TransportError:
-                    time.sleep(0.1)
+            url = f"http://127.0.0.1:{port}"
+            wait_until(lambda: process.poll() is not None or is_ready(url), interval=0.1)
             fields = {"q": "a dog", "source": "en", "target": "de"}
-            translated = httpx.post(f"{url}/translate", json=fields) if process.poll() is None else None
+            translated = (
+                httpx.post(f"{url}/translate", json=fields, timeout=PATIENCE) if process.poll() is None else None
+            )
             status = Path(f"/proc/{process.pid}/status").read_text() if process.poll() is None else ""
             process.send_signal(signal.SIGTERM)
             _, log = process.communicate(timeout=float(unit["TimeoutStopSec"]))

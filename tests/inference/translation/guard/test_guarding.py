@@ -8,7 +8,6 @@ from scripted_engine import ScriptedEngine
 from tiny_model import tiny_tokenizers
 
 from dragoman import Sampling, Translator
-from dragoman.addons.documents.document import translate_document
 from dragoman.base.errors import ConfigError, ResourceError
 from dragoman.checkpoint.meta import Meta
 from dragoman.engines.engine import Row
@@ -200,16 +199,3 @@ def test_other_searches_keep_the_other_settings() -> None:
     for call in engine.asked:
         assert call[0].decoding.length_penalty.alpha == 1.5 and call[0].decoding.maximum_length == 30
         assert call[0].decoding.no_repeat_ngram == 2
-
-
-@pytest.mark.parametrize(("search", "repaired"), [("no repetition", True), ("never", False)])
-def test_a_document_reports_its_findings(search: str, repaired: bool) -> None:
-    pytest.importorskip("sentencex")
-    bad = "Hund Hund Hund Hund Hund"
-    guarded, _ = translator(good_by(search, bad))
-    page = "  two dogs sleep\n\na dog runs fast\n"
-    done = translate_document(guarded, page, guard=True)
-    assert done.text == f"  zwei Hunde schlafen\n\n{GOOD['a dog runs fast'] if repaired else bad}\n"
-    assert (done.sentences, done.repaired, done.wrong) == (2, repaired, not repaired)
-    unguarded = translate_document(guarded, page)
-    assert (unguarded.repaired, unguarded.wrong) == (0, 0)

@@ -6,6 +6,7 @@ from concurrent.futures import CancelledError
 from typing import Any
 
 import pytest
+from waiting import PATIENCE
 
 from dragoman.addons.serving.config import QueueConfig
 from dragoman.addons.serving.queueing.batcher import Batcher, BatchStatistics
@@ -69,7 +70,7 @@ def test_an_error_of_a_line_fails_only_its_own_ticket() -> None:
     batcher = Batcher(model, QueueConfig(gather_milliseconds=0))
     first = ticket("first")
     batcher.submit(first)
-    assert model.begun.acquire(timeout=10)
+    assert model.begun.acquire(timeout=PATIENCE)
     tickets = [ticket("a", "b"), ticket("c", "bad"), ticket("d")]
     for each in tickets:
         batcher.submit(each)
@@ -88,7 +89,7 @@ def test_the_same_line_is_translated_once() -> None:
     batcher = Batcher(model, QueueConfig(), watched.append)
     first = ticket("x")
     batcher.submit(first)
-    assert model.begun.acquire(timeout=10)
+    assert model.begun.acquire(timeout=PATIENCE)
     two = [ticket("y", "z", "y"), ticket("y")]
     for each in two:
         batcher.submit(each)
@@ -133,7 +134,7 @@ def test_cancelled_tickets_are_not_translated() -> None:
     batcher = Batcher(model, QueueConfig())
     first, gone, last = ticket("first"), ticket("gone", "too"), ticket("last")
     batcher.submit(first)
-    assert model.begun.acquire(timeout=10)
+    assert model.begun.acquire(timeout=PATIENCE)
     for each in (gone, last):
         batcher.submit(each)
     assert gone.done.cancel() and batcher.queue.lines == 1
@@ -212,7 +213,7 @@ class Open:
 
     def completed(self, timeout: float) -> list[tuple[TextRequest, Hypotheses]]:
         self._model.asked.release()
-        assert self._model.may_go_on.acquire(timeout=10)
+        assert self._model.may_go_on.acquire(timeout=PATIENCE)
         self._asked += 1
         if self._fails and self._asked == 3:
             raise ResourceError("no memory")
@@ -244,7 +245,7 @@ class Continuing:
 
     def go_on(self, times: int = 1) -> None:
         for _ in range(times):
-            assert self.asked.acquire(timeout=10)
+            assert self.asked.acquire(timeout=PATIENCE)
             self.may_go_on.release()
 
 
@@ -253,7 +254,7 @@ def test_a_continuous_batch_admits_lines_while_it_is_decoded() -> None:
     batcher = Batcher(going, QueueConfig(batch_lines=4, gather_milliseconds=0), watched.append)
     first, second = ticket("a", "b"), ticket("c", "a", "b", "c")
     batcher.submit(first)
-    assert going.asked.acquire(timeout=10)
+    assert going.asked.acquire(timeout=PATIENCE)
     batcher.submit(second)  # while a is being computed
     going.may_go_on.release()
     going.go_on(2)
@@ -279,7 +280,7 @@ def test_lines_that_a_batch_refuses_follow_it_soon() -> None:
     batcher = Batcher(going, QueueConfig(gather_milliseconds=0))
     first, later = ticket("a", "control", "b"), ticket("c", "d")
     batcher.submit(first)
-    assert going.asked.acquire(timeout=10)
+    assert going.asked.acquire(timeout=PATIENCE)
     batcher.submit(later)
     going.may_go_on.release()
     going.go_on(1)
@@ -308,7 +309,7 @@ def test_a_continuous_batch_ends_when_the_backend_is_replaced() -> None:
     batcher = Batcher(going, QueueConfig(gather_milliseconds=0))
     first, after = ticket("a", "b"), ticket("c", "d")
     batcher.submit(first)
-    assert going.asked.acquire(timeout=10)
+    assert going.asked.acquire(timeout=PATIENCE)
     other = Shouting()
     batcher.replace(other)
     batcher.submit(after)

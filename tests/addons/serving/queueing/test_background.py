@@ -4,6 +4,7 @@ import threading
 import time
 
 import pytest
+from waiting import PATIENCE
 
 from dragoman.addons.serving.queueing import background
 from dragoman.addons.serving.queueing.background import Background
@@ -41,20 +42,23 @@ def test_threads_do_not_pause_without_short_requests(monkeypatch: pytest.MonkeyP
 
 
 def test_a_pause_ends_with_the_last_short_request() -> None:
-    paused, took = Background(cores=1), list[float]()
+    paused, began, ended = Background(cores=1), threading.Event(), threading.Event()
     paused._share = 1e-9  # so that a pause would never end by itself
+
+    def run() -> None:
+        began.set()
+        work(paused, 0.01)
+        ended.set()
+
     with paused.short_request():
         with paused.short_request():
-            thread = threading.Thread(target=lambda: took.append(work(paused, 0.01)))
-            thread.start()
-            time.sleep(0.05)
-        thread.join(0.2)
-        assert thread.is_alive(), "another short request is in progress"
-    thread.join(5)
-    assert took and took[0] > 0.2
+            threading.Thread(target=run, daemon=True).start()
+            assert began.wait(PATIENCE)
+        assert not ended.wait(0.2), "another short request is in progress"
+    assert ended.wait(PATIENCE)
 
 
-def test_compiled_code_is_repaid_afterwards() -> None:
+def test_compiled_code_is_repaid_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
     paused = Background(cores=1)
     with paused.short_request(), paused.thread():
         began, end = time.monotonic(), time.thread_time() + 0.03
@@ -62,6 +66,7 @@ def test_compiled_code_is_repaid_afterwards() -> None:
             pass
         paused.repay()
         assert time.monotonic() - began > 0.03 / background._SHARE * 0.7
+    monkeypatch.setattr(background, "_MOST_DEBT", PATIENCE)
     with paused.short_request(), paused.thread():
         began, end = time.monotonic(), time.thread_time() + 0.01
         while time.thread_time() < end:
@@ -69,13 +74,20 @@ def test_compiled_code_is_repaid_afterwards() -> None:
         threading.Timer(0.02, lambda: paused._no_short_requests.set()).start()
         paused._share = 1e-9
         paused.repay()
-        assert time.monotonic() - began < background._MOST_DEBT
+        assert time.monotonic() - began < PATIENCE, "the last short request ends the pause"
 
 
-def test_a_pausing_computation_can_be_cancelled() -> None:
+def test_a_pausing_computation_can_be_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
     paused = Background(cores=1)
     paused._share = 1e-9
-    cancellation, ended = Cancellation(paused.pause), threading.Event()
+    cancellation, pausing, ended = Cancellation(paused.pause), threading.Event(), threading.Event()
+    wait = paused._no_short_requests.wait
+
+    def noting(seconds: float) -> bool:
+        pausing.set()
+        return wait(seconds)
+
+    monkeypatch.setattr(paused._no_short_requests, "wait", noting)
 
     def run() -> None:
         def endless() -> None:
@@ -88,6 +100,6 @@ def test_a_pausing_computation_can_be_cancelled() -> None:
 
     with paused.short_request():
         threading.Thread(target=run).start()
-        time.sleep(0.05)
+        assert pausing.wait(PATIENCE)
         cancellation.cancel()
-        assert ended.wait(5)
+        assert ended.wait(PATIENCE)

@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from waiting import PATIENCE
 
 from dragoman.addons.serving.errors import Overloaded
 from dragoman.addons.serving.queueing.line_queue import LineQueue, QueuedLine, Ticket
@@ -238,7 +239,7 @@ def test_takers_wait_and_end_when_the_queue_is_closed() -> None:
     with pytest.raises(Overloaded):
         put(queue, 1)
     for thread in threads:
-        thread.join(10)
+        thread.join(PATIENCE)
         assert not thread.is_alive()
     assert seen == {"line 0": 40, "line 1": 40, "line 2": 40} and queue.tokens == 0
 
@@ -247,11 +248,11 @@ def test_a_single_client_does_not_wait_for_others() -> None:
     queue = LineQueue(1000)
     put(queue, 1, 1)
     began = time.monotonic()
-    assert len(queue.take(100, 64, gather=5)) == 2
-    assert time.monotonic() - began < 1
+    assert len(queue.take(100, 64, gather=PATIENCE)) == 2
+    assert time.monotonic() - began < PATIENCE
     put(queue, 1)
     put(queue, 1)
     late = threading.Timer(0.05, lambda: put(queue, 1))
     late.start()
-    assert len(queue.take(100, 3, gather=5)) == 3
+    assert len(queue.take(100, 3, gather=PATIENCE)) == 3
     late.join()

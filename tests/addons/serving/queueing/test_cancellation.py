@@ -10,6 +10,7 @@ import httpx
 import pytest
 from repository import ROOT
 from scripted_server import asked, posted, served, shouting
+from waiting import PATIENCE, eventually
 
 from dragoman.addons.documents.formats.html.tokenizer import tokenize
 from dragoman.addons.documents.formats.union import get_format
@@ -20,6 +21,7 @@ from dragoman.addons.serving.queueing.background import Background
 from dragoman.addons.serving.queueing.batcher import Batcher
 from dragoman.addons.serving.queueing.fair_executor import FairExecutor
 from dragoman.addons.serving.queueing.line_queue import Hypotheses, Ticket
+from dragoman.addons.serving.service.step_translation import TimeLimit
 from dragoman.base.cancellation import Cancellation, Cancelled, check_cancelled, until_cancelled
 from dragoman.inference.control.control import Control
 from dragoman.inference.translation.request import Request, TextRequest
@@ -49,7 +51,7 @@ def spin(begun: threading.Event, ended: threading.Event) -> None:
     """Work until the work is cancelled."""
     begun.set()
     try:
-        until = time.monotonic() + 20
+        until = time.monotonic() + PATIENCE
         while time.monotonic() < until:
             check_cancelled()
             time.sleep(0.001)
@@ -63,7 +65,7 @@ def test_clients_of_an_executor_take_turns_and_cancelled_functions_end() -> None
 
     async def run() -> None:
         endless = asyncio.create_task(executor.run("greedy", lambda: spin(begun, ended)))
-        await asyncio.to_thread(begun.wait, 10)
+        await asyncio.to_thread(begun.wait, PATIENCE)
         greedy = [
             asyncio.create_task(executor.run("greedy", lambda n=n: order.append(f"greedy {n}"))) for n in range(3)
         ]
@@ -72,7 +74,7 @@ def test_clients_of_an_executor_take_turns_and_cancelled_functions_end() -> None
         await asyncio.sleep(0)
         waiting.cancel()
         endless.cancel()
-        await asyncio.wait_for(asyncio.gather(*greedy, modest), 10)
+        await asyncio.wait_for(asyncio.gather(*greedy, modest), PATIENCE)
         with pytest.raises(ZeroDivisionError):
             await executor.run("modest", lambda: 1 // 0)
         assert await executor.run("modest", lambda: 7) == 7
@@ -100,20 +102,22 @@ class Endless:
     def close(self) -> None: ...
 
 
-def test_a_search_that_nobody_waits_for_is_given_up() -> None:
+def test_a_search_that_nobody_waits_for_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("dragoman.addons.serving.queueing.line_queue.monotonic", lambda: now[0])
     backend = Endless()
     batcher = Batcher(backend, QueueConfig(gather_milliseconds=0))
     request = Request(None)  # type: ignore[arg-type]
     endless = Ticket([("endless", request), ("also endless", request)], [3, 3])
     batcher.submit(endless)
-    assert backend.begun.wait(10)
-    assert batcher.queue.stalled_seconds < 5
+    assert backend.begun.wait(PATIENCE)
+    assert batcher.queue.stalled_seconds == 0
     short = Ticket([("short", request)], [1])
     batcher.submit(short)
-    time.sleep(0.2)
-    assert batcher.queue.stalled_seconds > 0.15
+    now[0] += 7
+    assert batcher.queue.stalled_seconds == 7
     endless.done.cancel()
-    assert short.done.result(10) == [[]] and backend.ended.is_set()
+    assert short.done.result(PATIENCE) == [[]] and backend.ended.is_set()
     assert not batcher.queue.tokens and not batcher.queue.stalled_seconds
     batcher.close()
 
@@ -140,33 +144,36 @@ def test_many_forms_are_rejected_before_any_work(control: dict[str, object]) -> 
         return shouting(row)  # type: ignore[arg-type]
 
     with served({"en-de": script}) as service:  # type: ignore[dict-item]
-        began = time.monotonic()
+        began = time.process_time()
         answer = posted(service, "/v1/translate", **FORMS, **control)
-        assert answer.status_code == 400 and "at most" in answer.json()["error"] and time.monotonic() - began < 3
+        assert answer.status_code == 400 and "at most" in answer.json()["error"] and time.process_time() - began < 3
         assert not rows
         assert posted(service, "/v1/translate", **FORMS, constraints=[["x"] * 20]).status_code == 200
 
 
-def test_readiness_tells_whether_texts_can_be_translated() -> None:
+def test_readiness_tells_whether_texts_can_be_translated(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("dragoman.addons.serving.queueing.line_queue.monotonic", lambda: now[0])
     begun, go_on = threading.Event(), threading.Event()
 
     def slow(row: object) -> list[str]:
         begun.set()
-        assert go_on.wait(10)
+        assert go_on.wait(PATIENCE)
         return shouting(row)  # type: ignore[arg-type]
 
     async def work(client: httpx.AsyncClient) -> list[int]:
         codes = [(await client.get("/health/ready")).status_code]
         task = asyncio.create_task(client.post("/translate", json={"q": "a dog", "source": "en", "target": "de"}))
-        await asyncio.to_thread(begun.wait, 10)
+        await asyncio.to_thread(begun.wait, PATIENCE)
         codes.append((await client.get("/health/ready")).status_code)
+        (timeout,) = service._timeouts
+        timeout.reschedule(0)  # the request has taken too long
         codes.append((await task).status_code)
-        await asyncio.sleep(0.2)
+        now[0] += service._limits.seconds + 1
         codes.append((await client.get("/health/ready")).status_code)
         codes.append((await client.get("/health")).status_code)
         go_on.set()
-        while service.directions.models[0].batcher.queue.tokens:
-            await asyncio.sleep(0.01)
+        await eventually(lambda: not service.directions.models[0].batcher.queue.tokens)
         codes.append((await client.get("/health/ready")).status_code)
         service.abort()
         codes.append((await client.get("/health/ready")).status_code)
@@ -174,7 +181,7 @@ def test_readiness_tells_whether_texts_can_be_translated() -> None:
         assert "shutting down" in late.json()["error"]
         return [*codes, late.status_code]
 
-    with served({"en-de": slow}, limits={"seconds": 0.3}) as service:  # type: ignore[dict-item]
+    with served({"en-de": slow}, limits={"seconds": PATIENCE}) as service:  # type: ignore[dict-item]
         assert asked(service, work) == [200, 200, 503, 503, 200, 200, 503, 503]
 
 
@@ -191,7 +198,7 @@ def test_a_document_leaves_space_in_the_queue_for_others() -> None:
     async def work(client: httpx.AsyncClient) -> tuple[httpx.Response, httpx.Response]:
         fields = {"source": "en", "target": "de"}
         file = asyncio.create_task(client.post("/translate_file", files={"file": ("a.txt", text)}, data=fields))
-        await asyncio.sleep(0.2)
+        await eventually(lambda: most)
         short = await client.post("/translate", json={"q": "a dog", **fields})
         answer = await file
         return short, await client.get(answer.json()["translatedFileUrl"])
@@ -246,26 +253,47 @@ def test_the_default_limits_of_files_agree() -> None:
 
 def test_long_documents_have_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dragoman.addons.serving.service.step_translation._CHARACTERS", 100)
+    limits: list[TimeLimit] = []
 
-    def slow(row: object) -> list[str]:
-        time.sleep(0.01)
-        return shouting(row)  # type: ignore[arg-type]
+    class Noted(TimeLimit):
+        def __init__(self, timeout: asyncio.Timeout, seconds: float) -> None:
+            super().__init__(timeout, seconds)
+            limits.append(self)
+
+    monkeypatch.setattr("dragoman.addons.serving.service.service.TimeLimit", Noted)
+    texts = ["".join(f"A dog runs number {number} .\n" for number in range(count)) for count in (120, 4)]
 
     async def work(client: httpx.AsyncClient) -> list[httpx.Response]:
         fields = {"source": "en", "target": "de"}
-        texts = ["".join(f"A dog runs number {number} .\n" for number in range(count)) for count in (120, 4)]
         return [await client.post("/translate_file", files={"file": ("a.txt", text)}, data=fields) for text in texts]
 
-    limits = {"file_seconds": 0.5}
-    with served({"en-de": slow}, limits=limits, queue={"cache_entries": 0}) as service:  # type: ignore[dict-item]
-        long, short = asked(service, work)
-        assert long.status_code == short.status_code == 200, long.text
-        monkeypatch.setattr("dragoman.addons.serving.service.step_translation._CHARACTERS", 2000)
-        long, _ = asked(service, work)
-    assert long.status_code == 503 and "took longer than 0.6" in long.json()["error"], long.text
+    with served({"en-de": shouting}, limits={"file_seconds": PATIENCE}) as service:
+        assert [answer.status_code for answer in asked(service, work)] == [200, 200]
+    sizes = [sum(len(line) for line in text.splitlines()) for text in texts]
+    assert sizes[0] > 2000 and sizes[1] < 100
+    assert [limit.seconds for limit in limits] == pytest.approx([PATIENCE * sizes[0] / 100, PATIENCE])
 
 
-@pytest.mark.parametrize(("seconds", "status"), [(30.0, 200), (0.3, 503)])
+def test_documents_that_take_too_long_are_given_up() -> None:
+    given_up = threading.Event()
+
+    def slow(row: object) -> list[str]:
+        given_up.wait(PATIENCE)
+        return shouting(row)  # type: ignore[arg-type]
+
+    async def work(client: httpx.AsyncClient) -> httpx.Response:
+        fields = {"source": "en", "target": "de"}
+        try:
+            return await client.post("/translate_file", files={"file": ("a.txt", "A dog runs.\n")}, data=fields)
+        finally:
+            given_up.set()
+
+    with served({"en-de": slow}, limits={"file_seconds": 0.2}) as service:  # type: ignore[dict-item]
+        answer = asked(service, work)
+    assert answer.status_code == 503 and "took longer than 0.2 seconds" in answer.json()["error"], answer.text
+
+
+@pytest.mark.parametrize(("seconds", "status"), [(PATIENCE, 200), (0.3, 503)])
 def test_documents_are_freed_at_once(seconds: float, status: int) -> None:
     """The garbage collector, which runs rarely in a server, is not needed, whether a document is translated or not."""
 
@@ -282,10 +310,7 @@ def test_documents_are_freed_at_once(seconds: float, status: int) -> None:
     async def work(client: httpx.AsyncClient) -> int:
         fields = {"source": "en", "target": "de"}
         answer = await client.post("/translate_file", files={"file": ("a.txt", text)}, data=fields)
-        end = time.monotonic() + 10
-        while count() and time.monotonic() < end:
-            await asyncio.sleep(0.1)  # the current sentence is still being translated
-        assert count() == 0
+        await eventually(lambda: not count(), interval=0.1)  # the current sentence is still being translated
         return answer.status_code
 
     gc.collect()
@@ -303,13 +328,13 @@ def test_aborted_documents_are_answered_in_json() -> None:
 
     def slow(row: object) -> list[str]:
         begun.set()
-        assert go_on.wait(10)
+        assert go_on.wait(PATIENCE)
         return shouting(row)  # type: ignore[arg-type]
 
     async def work(client: httpx.AsyncClient) -> httpx.Response:
         fields = {"source": "en", "target": "de"}
         task = asyncio.create_task(client.post("/translate_file", files={"file": ("a.txt", "A dog.")}, data=fields))
-        await asyncio.to_thread(begun.wait, 10)
+        await asyncio.to_thread(begun.wait, PATIENCE)
         service.abort()
         answer = await task
         go_on.set()
@@ -343,10 +368,10 @@ def test_lines_with_requirements_do_not_delay_other_lines() -> None:
     control = Request(None, control=Control.of(["x"]))  # type: ignore[arg-type]
     expensive = Ticket([("short", Request(None)), ("expensive", control)], [1, 3])  # type: ignore[arg-type]
     batcher.submit(expensive)
-    assert endless.begun.wait(10)
+    assert endless.begun.wait(PATIENCE)
     short = Ticket([("short", Request(None))], [1])  # type: ignore[arg-type]
     batcher.submit(short)
-    assert short.done.result(5) == [[]] and not expensive.is_done and not shouting_backend.begun.is_set()
+    assert short.done.result(PATIENCE) == [[]] and not expensive.is_done and not shouting_backend.begun.is_set()
     expensive.done.cancel()
     batcher.close()
     assert endless.ended.is_set() and not batcher.queue.tokens and not batcher.control_queue.tokens

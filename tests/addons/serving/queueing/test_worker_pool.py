@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from tiny_model import tiny_config, write_tiny_model
+from waiting import PATIENCE, has_ended, wait_until
 
 from dragoman.addons.serving.config import EngineConfig, ModelConfig
 from dragoman.addons.serving.models.prefork import Failure, WorkerSpec
@@ -63,6 +64,14 @@ def kill(process: int) -> None:
         os.kill(process, signal.SIGKILL)
 
 
+def kill_all(pool: WorkerPool) -> None:
+    """Kill the workers, and wait for their ends."""
+    killed = pids(pool)
+    for pid in killed:
+        kill(pid)
+    wait_until(lambda: all(has_ended(pid) for pid in killed))
+
+
 def test_workers_give_the_results_of_the_translator(translator: Translator, pool: WorkerPool) -> None:
     assert pool.is_shared
     for settings in ({}, {"beam": 3, "nbest": 2}, {"guard": True}, {"constraints": ["hund"]}, {"keep": ["all"]}):
@@ -77,10 +86,7 @@ def test_processes_end_when_the_pool_is_garbage_collected(translator: Translator
     pool = WorkerPool(spec(translator.folder), 1, translator.tokenizers.target)  # type: ignore[attr-defined]
     processes = [*pids(pool), pool._processes.prefork._process.pid]
     del pool
-    until = time.monotonic() + 10
-    while any(Path(f"/proc/{each}").exists() for each in processes):
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    wait_until(lambda: not any(Path(f"/proc/{each}").exists() for each in processes))
 
 
 def test_killed_again_and_again(translator: Translator, pool: WorkerPool) -> None:
@@ -109,7 +115,7 @@ def test_killed_again_and_again(translator: Translator, pool: WorkerPool) -> Non
     finally:
         over.set()
     for thread in threads:
-        thread.join(30)
+        thread.join(PATIENCE)
         assert not thread.is_alive()
     assert not wrong
     assert texts(pool, asked) == texts(pool, asked) == wanted
@@ -135,22 +141,18 @@ def test_lines_that_kill_every_process(translator: Translator, pool: WorkerPool)
 
         def translate(*arguments: object) -> object:
             kill(worker.pid)
-            time.sleep(0.05)
+            wait_until(lambda: has_ended(worker.pid))
             return plain(*arguments)  # type: ignore[arg-type]
 
         worker.translate = translate  # type: ignore[method-assign, assignment]
         return worker
 
     pool._processes.new_worker = fatal  # type: ignore[method-assign, assignment]
-    for pid in pids(pool):
-        kill(pid)
-    time.sleep(0.1)
+    kill_all(pool)
     with pytest.raises(ResourceError, match="several worker processes ended"):
         texts(pool, asked)
     pool._processes.new_worker = before  # type: ignore[method-assign]
-    for pid in pids(pool):
-        kill(pid)
-    time.sleep(0.1)
+    kill_all(pool)
     assert texts(pool, asked) == texts(pool, asked) == wanted
 
 
@@ -163,9 +165,7 @@ def test_workers_that_cannot_be_replaced_for_a_while(translator: Translator, poo
         raise RuntimeError("a fault")
 
     pool._processes.new_worker = faulty  # type: ignore[method-assign, assignment]
-    for pid in pids(pool):
-        kill(pid)
-    time.sleep(0.1)
+    kill_all(pool)
     for _ in range(3):
         with pytest.raises(ResourceError):
             texts(pool, asked)
@@ -191,18 +191,16 @@ def test_errors_of_workers_are_raised(translator: Translator, pool: WorkerPool, 
 
 def test_a_worker_that_hangs_is_killed(translator: Translator, capsys: pytest.CaptureFixture[str]) -> None:
     """The worker is stopped, like one that waits for a lock forever; another one gets its batch."""
-    pool = WorkerPool(spec(translator.folder, worker_seconds=2), 1, translator.tokenizers.target)  # type: ignore[attr-defined]
+    pool = WorkerPool(spec(translator.folder), 1, translator.tokenizers.target)  # type: ignore[attr-defined]
     try:
         asked = lines(translator)
         wanted = texts(pool, asked)
         (hanging,) = pids(pool)
         os.kill(hanging, signal.SIGSTOP)
+        pool._spec = spec(translator.folder, worker_seconds=4)  # type: ignore[attr-defined]
         assert texts(pool, asked) == wanted
-        assert "no result for 2 s" in capsys.readouterr().err and pids(pool) != [hanging]
-        until = time.monotonic() + 10
-        while Path(f"/proc/{hanging}").exists():
-            assert time.monotonic() < until
-            time.sleep(0.01)
+        assert "no result for 4 s" in capsys.readouterr().err and pids(pool) != [hanging]
+        wait_until(lambda: not Path(f"/proc/{hanging}").exists())
     finally:
         pool.close()
 

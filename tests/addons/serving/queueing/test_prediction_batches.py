@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from waiting import PATIENCE
 
 from dragoman.addons.serving.queueing.background import Background
 from dragoman.addons.serving.queueing.fair_executor import FairExecutor
@@ -107,7 +108,7 @@ def run_requests(bad: bool = False, cancelled: bool = False) -> tuple[Model, lis
         model.free.set()
         return await asyncio.gather(first, *tasks, return_exceptions=True)
 
-    results = asyncio.run(asyncio.wait_for(run(), 20))
+    results = asyncio.run(asyncio.wait_for(run(), PATIENCE))
     executor.close()
     assert queue.tokens == 0 and not queue._batches._waiting
     return model, results, measured
@@ -153,6 +154,6 @@ def test_a_cancelled_computation_ends_between_batches() -> None:
         model.free.set()
         await executor.run("client", lambda: None)  # the thread is idle again
 
-    asyncio.run(asyncio.wait_for(run(), 20))
+    asyncio.run(asyncio.wait_for(run(), PATIENCE))
     executor.close()
     assert model.batches == [["a"]]
