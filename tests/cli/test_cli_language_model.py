@@ -50,11 +50,16 @@ def test_log_probabilities_and_perplexities(folder: Path, capfd: pytest.CaptureF
     shown = capfd.readouterr()
     assert [float(line) for line in shown.out.split()] == pytest.approx(expected, abs=1e-4)
     assert "2 documents, log-probability" in shown.err
-    assert main(["evaluate", *arguments, "file", "--stride", "4", "--reference", str(folder / "text"), "--json"]) == 0
+    assert (
+        main(["evaluate", "perplexity", *arguments, "file", "--stride", "4", "--text", str(folder / "text"), "--json"])
+        == 0
+    )
     (score,) = model.score([TEXT], stride=4)
     (found,) = json.loads(capfd.readouterr().out)["texts"]
     assert found["documents"] == 1
-    assert main(["evaluate", *arguments, "file", "--heading", "The .*", "--reference", str(folder / "text")]) == 0
+    assert (
+        main(["evaluate", "perplexity", *arguments, "file", "--heading", "The .*", "--text", str(folder / "text")]) == 0
+    )
     assert "(2 documents)" in capfd.readouterr().out
     assert found["unknown"] == 0
     for name, count in (("token", score.tokens), ("word", score.words), ("byte", len(TEXT.encode()) + 1)):
@@ -63,10 +68,10 @@ def test_log_probabilities_and_perplexities(folder: Path, capfd: pytest.CaptureF
 
 def test_unknowns_are_reported(folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     write_tiny_language_model(tmp_path / "model", text={"subword": {"kind": "character", "min_frequency": 1}})
-    assert main(["evaluate", str(tmp_path / "model"), "--reference", str(folder / "text")]) == 0
+    assert main(["evaluate", "perplexity", str(tmp_path / "model"), "--text", str(folder / "text")]) == 0
     assert "are unknown" not in capfd.readouterr().out
     (tmp_path / "text").write_text("a dog Ж\n", encoding="utf-8")
-    assert main(["evaluate", str(tmp_path / "model"), "--reference", str(tmp_path / "text")]) == 0
+    assert main(["evaluate", "perplexity", str(tmp_path / "model"), "--text", str(tmp_path / "text")]) == 0
     assert "1 tokens (12.50%) are unknown: each is predicted as one token" in capfd.readouterr().out
 
 
@@ -79,11 +84,7 @@ def test_options_of_translation_models_are_refused(folder: Path, capfd: pytest.C
             ["score", "translates", "--target", text, "--source", text, "--stride", "3"],
             "--stride can only be used with a language",
         ),
-        (["evaluate", "writes", "--reference", text, "--beam", "3"], "--beam can only be used with translations"),
-        (
-            ["evaluate", "translates", "--reference", text, "--documents", "file"],
-            "--documents can only be used with a language",
-        ),
+        (["evaluate", "writes", "--reference", text], "for a language model: dragoman evaluate perplexity"),
         (["generate", "translates", "--prompt", "a"], "is a translation model; it cannot continue texts"),
         (["translate", "writes", "-i", text], "is a language model; it cannot translate: use `dragoman generate`"),
         (["generate", "writes", "--prompt", "a", "--input", text], "use only one of them"),
@@ -92,3 +93,5 @@ def test_options_of_translation_models_are_refused(folder: Path, capfd: pytest.C
     ):
         assert main([arguments[0], str(folder / arguments[1]), *arguments[2:]]) in (1, 2)
         assert message in capfd.readouterr().err
+    assert main(["evaluate", "perplexity", str(folder / "translates"), "--text", text]) == 2
+    assert "is a translation model" in capfd.readouterr().err

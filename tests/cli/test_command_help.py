@@ -25,7 +25,7 @@ def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str
             yield (*path, name), command
 
 
-ALL = [each for each in commands(root_command()) if each[0][0] not in ("evaluate", "data")]
+ALL = [each for each in commands(root_command()) if each[0][0] != "data"]
 GROUPS = [(), *sorted({path[:-1] for path, _ in ALL if len(path) > 1})]
 IDS = [" ".join(path) for path, _ in ALL]
 
@@ -87,7 +87,7 @@ def test_examples_can_be_parsed(path: tuple[str, ...], command: Any) -> None:
             assert context.params
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "evaluate"])
+@pytest.mark.parametrize("name", COMMANDS)
 def test_the_table_of_commands_has_the_first_sentences_of_their_help(name: str) -> None:
     assert COMMANDS[name].text == summary(root_command().commands[name].help)
 

@@ -63,7 +63,7 @@ def test_the_command_after_an_interruption_resumes_the_run(
     steps = re.findall(r'"step": (\d+).*"valid_loss"', Path("my runs/first/log.jsonl").read_text())
     assert steps == ["15", "20"]
     message = said("average", *map(str, sorted(Path("my runs/first/checkpoints").iterdir())), "-o", "mean")
-    assert remedies(message) == [["evaluate", "mean", "--precision-cost"]]
+    assert remedies(message) == [["evaluate", "precision-cost", "mean"]]
     assert "was 20 and is now 22" in said("train", "--resume", "--out", "my runs/first", "train.max_steps=22")
 
 

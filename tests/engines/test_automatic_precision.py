@@ -132,7 +132,7 @@ def test_a_model_that_was_not_measured(tmp_path: Path, capsys: pytest.CaptureFix
     write_tiny_model(tmp_path / "model")
     assert Translator.load(tmp_path / "model").engine.precision == "float32"
     message = capsys.readouterr().err
-    assert message.count("\n") == 1 and f"`dragoman evaluate {tmp_path / 'model'} --precision-cost`" in message
+    assert message.count("\n") == 1 and f"`dragoman evaluate precision-cost {tmp_path / 'model'}`" in message
 
 
 def test_a_measurement_of_other_parameters_is_not_used(
@@ -188,13 +188,12 @@ def test_what_cannot_be_measured(measured: Path, tmp_path: Path, capsys: pytest.
         (tmp_path / name).write_text("\n".join(lines) + "\n")
     with pytest.raises(DataError, match="has 3 sentence pairs, and at least 100 are needed"):
         measure_precision_cost(tmp_path / "model", tmp_path / "few.en", tmp_path / "few.de")
-    pair = ["--source", str(source), "--reference", str(target), "--precision-cost"]
-    assert main(["evaluate", str(tmp_path / "model"), *pair, "--metric", "bleu"]) == 2
-    assert "--metric can only be used without --precision-cost" in capsys.readouterr().err
-    assert main(["evaluate", *pair]) == 2
+    pair = ["--source", str(source), "--reference", str(target)]
+    assert main(["evaluate", "precision-cost", *pair]) == 2
+    assert "Missing argument 'MODEL'" in capsys.readouterr().err
     assert main(["evaluate", str(tmp_path / "model")]) == 2
-    assert "no reference" in capsys.readouterr().err
-    assert main(["evaluate", str(tmp_path / "model"), *pair, "--json"]) == 0
+    assert "--source FILE" in capsys.readouterr().err
+    assert main(["evaluate", "precision-cost", str(tmp_path / "model"), *pair, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["sentences"] == COUNT
 
 
@@ -251,7 +250,7 @@ def test_training_measures_its_model(measured: Path, tmp_path: Path, capsys: pyt
     assert "int8 with 8 bits: BLEU changes by" in capsys.readouterr().err
     assert "## Precision" in (folder / CARD).read_text()
     (folder / PRECISION).unlink()
-    assert main(["evaluate", str(folder), "--precision-cost"]) == 0, "by the validation set in config.yaml"
+    assert main(["evaluate", "precision-cost", str(folder)]) == 0, "by the validation set in config.yaml"
     again = read_precision_cost(folder)
     assert again is not None and again.data_fingerprint == cost.data_fingerprint
     assert [each.bleu for each in again.int8] == [each.bleu for each in cost.int8]

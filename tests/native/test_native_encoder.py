@@ -227,13 +227,11 @@ def test_the_command_line(folder: Path, tmp_path: Path, capfd: pytest.CaptureFix
         lines = [json.loads(line) for line in output.read_text().splitlines()]
         predicted[precision] = [each["probabilities"]["dish"] for each in lines]
         assert predicted[precision] == pytest.approx(predicted["float32"], abs=1e-5 if precision == "float32" else 0.02)
-        assert main(["evaluate", str(folder), "--test", str(test), *options]) == 0
+        assert main(["evaluate", "labels", str(folder), "--test", str(test), *options]) == 0
     assert predicted["int8"] != predicted["float32"]
     capfd.readouterr()
     assert main(["predict", str(folder), "--input", str(test), "--engine", "torch", "--precision", "int8"]) == 2
     assert "the torch engine does not support int8: choose the engine native" in capfd.readouterr().err
-    assert main(["evaluate", str(folder), "--reference", str(test), "--engine", "native"]) == 2
-    assert "--engine can only be used with --test" in capfd.readouterr().err
 
 
 def test_a_generator_is_computed_by_pytorch() -> None:

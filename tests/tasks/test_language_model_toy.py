@@ -48,7 +48,7 @@ def test_validation_and_score_measure_the_same(run: Path, capfd: pytest.CaptureF
     model = LanguageModel.load(run / "run", "cpu")
     recorded = {score.signature: score.value for score in model.meta.scores}
     reference = str(run / "valid.txt")
-    arguments = ["evaluate", str(run / "run"), "--reference", reference, "--documents", "file", "--json"]
+    arguments = ["evaluate", "perplexity", str(run / "run"), "--text", reference, "--documents", "file", "--json"]
     assert main([*arguments, "--stride", "24"]) == 0
     (found,) = json.loads(capfd.readouterr().out)["texts"]
     for name in ("token", "word", "byte"):

@@ -65,7 +65,7 @@ def test_training_reports_the_perplexity_that_evaluate_prints(
 ) -> None:
     result = dragoman.train(recipe(tmp_path, out=str(tmp_path / "again")), quiet=True)
     assert (tmp_path / "again/model.safetensors").read_bytes() == (word_model / "model.safetensors").read_bytes()
-    assert main(["evaluate", str(word_model), "--reference", str(tmp_path / "valid.txt"), "--json"]) == 0
+    assert main(["evaluate", "perplexity", str(word_model), "--text", str(tmp_path / "valid.txt"), "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     (text,) = printed["texts"]
     assert printed["vocabulary"]["kind"] == "whitespace"
@@ -79,7 +79,7 @@ def test_training_reports_the_perplexity_that_evaluate_prints(
     known = scores.total.log_probability - float(unknown)
     assert scores.total.unknown_log_probability == pytest.approx(float(unknown), rel=1e-6)
     assert text["per_known_token"] == pytest.approx(float(torch.tensor(-known / (text["tokens"] - 1)).exp()), rel=1e-6)
-    assert main(["evaluate", str(word_model), "--reference", str(tmp_path / "valid.txt")]) == 0
+    assert main(["evaluate", "perplexity", str(word_model), "--text", str(tmp_path / "valid.txt")]) == 0
     assert "Without unknown tokens, the perplexity per token is" in capsys.readouterr().out
 
 

@@ -149,7 +149,7 @@ def test_summaries_are_learned_selected_by_rouge_and_compared_with_sentences(
     summarizer: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     test = summarizer.parent / "valid.jsonl"
-    arguments = ["evaluate", str(summarizer), "--test", str(test), "--device", "cpu"]
+    arguments = ["evaluate", "outputs", str(summarizer), "--test", str(test), "--device", "cpu"]
     assert main([*arguments, "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     names = [system["system"] for system in result["systems"]]

@@ -27,7 +27,7 @@ SECTIONS: Mapping[str, Mapping[str, Reference]] = {
     },
     "Evaluating and inspecting": {
         "evaluate": Reference(
-            f"{_FOLDER}.evaluate:evaluate", "Evaluate translations, labels, language models or alignments."
+            f"{_FOLDER}.evaluation.app:app", "Evaluate translations, labels, language models or alignments."
         ),
         "tune": Reference(f"{_FOLDER}.tune:tune", "Find weights for reranking on a development set."),
         "inspect": Reference(f"{_FOLDER}.inspection.app:app", "Show how a model computes its output."),

@@ -42,12 +42,14 @@ def group_help(
     called = "COMMAND [OPTIONS] [ARGUMENTS]" if default is None else f"[COMMAND] {_usage(default)}"
     usage = [_fill(f"Usage: {path} {called}", "  ")]
     listed = [line for title, rows in sections for line in (_heading(title), *_table(rows), "")]
-    shown = parameters(group if default is None else default, everything)
+    shown = parameters(
+        group if default is None else default, everything, "" if default is None else f" of {default.name}"
+    )
     return _join([_fill(head)], _examples(examples), usage, map(_fill, rest), listed[:-1], shown)
 
 
-def parameters(command: Any, everything: bool) -> list[str]:
-    """Return the lines of the arguments and options of a command."""
+def parameters(command: Any, everything: bool, of: str = "") -> list[str]:
+    """Return the lines of the arguments and options of a command. of: what follows the headings."""
     usual = traits_of(command).usual
     arguments = [each for each in command.params if each.param_type_name == "argument" and each.help]
     options = [each for each in command.params if each.param_type_name == "option" and not each.hidden]
@@ -62,10 +64,14 @@ def parameters(command: Any, everything: bool) -> list[str]:
     rows.append(("-h, --help", "Show this help."))
     lines = []
     if arguments:
-        lines += [_heading("Arguments"), *_table([(_argument(each), _description(each)) for each in arguments]), ""]
-    lines += [_heading("Options"), *_table(rows)]
+        lines += [
+            _heading(f"Arguments{of}"),
+            *_table([(_argument(each), _description(each)) for each in arguments]),
+            "",
+        ]
+    lines += [_heading(f"Options{of}"), *_table(rows)]
     if others:
-        lines += ["", _heading(f"More options ({HELP_ALL} describes them)"), _fill("  " + " ".join(others), "  ")]
+        lines += ["", _heading(f"More options{of} ({HELP_ALL} describes them)"), _fill("  " + " ".join(others), "  ")]
     return lines
 
 

@@ -41,7 +41,8 @@ class InstalledCommand(Reference):
 @cache
 def installed_commands() -> dict[str, InstalledCommand]:
     """Return the commands of the installed packages by name. The first call reads the metadata of all packages."""
-    return {entry.name: InstalledCommand(entry) for entry in entry_points(group=GROUP)}
+    found = {entry.name: InstalledCommand(entry) for entry in entry_points(group=GROUP)}
+    return dict(sorted(found.items()))
 
 
 class WithInstalledCommands(Mapping[str, Reference]):

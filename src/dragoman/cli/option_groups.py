@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RequestOptions:
-    """Options for translation requests."""
+class SearchOptions:
+    """Options for the language and the search of translations."""
 
     to: To = None
     tags: Tags = None
@@ -49,10 +49,6 @@ class RequestOptions:
     unknown: Unknown = None
     language_model: LanguageModel = None
     fusion: Fusion = None
-    glossary: Glossary = None
-    keep: Keep = None
-    keep_pattern: KeepPattern = None
-    guard: Guard = False
 
     def search_options(self) -> dict[str, object]:
         """Return the options that are only valid for a search, by option name."""
@@ -63,10 +59,6 @@ class RequestOptions:
             "--unknown": self.unknown,
             "--language-model": self.language_model,
             "--fusion": self.fusion,
-            "--glossary": self.glossary,
-            "--keep": self.keep,
-            "--keep-pattern": self.keep_pattern,
-            "--guard": self.guard or None,
         }
 
     def settings(self, search: "Overrides") -> "RequestSettings":
@@ -79,6 +71,39 @@ class RequestOptions:
             "search": search,
             "to": self.to,
             "tags": split_tags(self.tags),
+        }
+
+    def search_settings(self, search: list[str] | None) -> "RequestSettings":
+        """Return `settings` with search settings from the command line, to which fusion is added.
+
+        Raises ConfigError for a weight without a language model.
+        """
+        return self.settings(with_fusion(search, self.language_model, self.fusion))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequestOptions(SearchOptions):
+    """Options for translation requests."""
+
+    glossary: Glossary = None
+    keep: Keep = None
+    keep_pattern: KeepPattern = None
+    guard: Guard = False
+
+    def search_options(self) -> dict[str, object]:
+        """Return the options that are only valid for a search, by option name."""
+        return {
+            **super().search_options(),
+            "--glossary": self.glossary,
+            "--keep": self.keep,
+            "--keep-pattern": self.keep_pattern,
+            "--guard": self.guard or None,
+        }
+
+    def settings(self, search: "Overrides") -> "RequestSettings":
+        """Return the options as arguments of `Translator.request`. search: additional search settings."""
+        return {
+            **super().settings(search),
             "glossary": self.glossary,
             "keep": None if self.keep is None else split_tags(self.keep),
             "keep_patterns": self.keep_pattern or (),
@@ -139,7 +164,7 @@ class DecodingOptions(SamplingOptions):
 
         if not self.sample:
             reject_options(self.by_name(), "with --sample")
-            return request.settings(with_fusion(search, request.language_model, request.fusion)), None
+            return request.search_settings(search), None
         reject_options(request.search_options(), "without --sample")
         return request.settings(()), self.sampling(samples, search or ())
 

@@ -66,10 +66,10 @@ def evaluate_denoising(
 ) -> DenoisingScore:
     """Corrupt a text with the noise of a model's training, and compute the perplexity of restoring it.
 
-    The noise is the same in every call. The results are those of `dragoman evaluate` for a model folder of the task
-    `denoising`. text: a file (str or Path) or a list of documents. documents, heading: the division of a file into
-    documents, as in `score`. Raises ModelError for another model folder, DataError if the text cannot be
-    read or is empty.
+    The noise is the same in every call. The results are those of `dragoman evaluate perplexity` for a model folder of
+    the task `denoising`. text: a file (str or Path) or a list of documents. documents, heading: the division of a file
+    into documents, as in `score`. Raises ModelError for another model folder, DataError if the text cannot be read or
+    is empty.
 
     >>> from dragoman import evaluate_denoising, train
     >>> data = {"train": {"text": "valid.en"}, "valid": {"text": "valid.en"}}

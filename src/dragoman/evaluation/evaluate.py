@@ -129,7 +129,10 @@ def _check_arguments(
     if model is None and not systems:
         raise ConfigError("there is nothing to evaluate: give --hypothesis FILE, or a model folder and --source FILE")
     if model is not None and source is None:
-        raise ConfigError(f"to evaluate the model {model}, give the sentences to translate: --source FILE")
+        raise ConfigError(
+            f"to evaluate the model {model}, give the sentences to translate: --source FILE; for a language model: "
+            "dragoman evaluate perplexity"
+        )
     if not references:
         raise ConfigError("there is no reference to compare with: give --reference FILE")
     if model is None:

@@ -115,7 +115,7 @@ def evaluate_alignments(
     target: Lines | None = None,
     quiet: bool = False,
 ) -> AlignmentEvaluation:
-    """Compute AER, precision, recall and F1 of word alignments, like `dragoman evaluate --alignments`.
+    """Compute AER, precision, recall and F1 of word alignments, like `dragoman evaluate alignments`.
 
     gold: annotated links, sure and possible, in a format of `statistical.alignment.links`; a file or a list
     of lines. hypothesis: the links of a system or several systems, or a mapping from names to links. All links of a

@@ -112,7 +112,7 @@ def evaluate_labels(
     precision: str = "float32",
     quiet: bool = False,
 ) -> LabelEvaluation:
-    """Compare the predictions of one or more models with the labels of a test set, like `dragoman evaluate --test`.
+    """Compare the predictions of one or more models with the labels of a test set, like `dragoman evaluate labels`.
 
     models: model folders or predictors; or the folder of a run with several `seeds`, whose models are evaluated
     together, with means and standard deviations. test: a file in any format of a labelled corpus; for models that

@@ -90,7 +90,7 @@ def evaluate_pairs(
     threads: int | None = None,
     quiet: bool = False,
 ) -> PairAccuracy:
-    """Compare the scores of the two texts of each minimal pair, like `dragoman evaluate --pairs`.
+    """Compare the scores of the two texts of each minimal pair, like `dragoman evaluate pairs`.
 
     model: a language model, which scores by log-probability, or a masked language model, which scores by
     pseudo-log-likelihood; a folder or a loaded model. pairs: a JSON Lines file. settings: the fields of

@@ -61,7 +61,7 @@ def evaluate_outputs(
     threads: int | None = None,
     quiet: bool = False,
 ) -> Evaluation:
-    """Score the texts that one or more models write for the records of a test set, like `dragoman evaluate --test`.
+    """Score the texts that one or more models write for the records of a test set, like `dragoman evaluate outputs`.
 
     The first model is compared with the others and with baselines by paired bootstrap. For summaries, the baselines are
     the first sentence and a random sentence of each text; for labels, the most frequent label.

@@ -231,8 +231,8 @@ _TASKS: Mapping[str, Mapping[str, Any]] = {
         "title": "denoising encoder–decoder",
         "sides": ("target",),
         "activity": "restores",
-        "example": "`train.start=FOLDER` trains it to translate. `dragoman evaluate FOLDER --reference TEXT` prints "
-        "the perplexity of restoring corrupted text",
+        "example": "`train.start=FOLDER` trains it to translate. `dragoman evaluate perplexity FOLDER --text TEXT` "
+        "prints the perplexity of restoring corrupted text",
     },
     "summarization": {
         "title": "summarization model",

@@ -154,7 +154,7 @@ def test_evaluation_and_comparison(folder: Path, tmp_path: Path, capfd: pytest.C
 
 def test_several_test_sets(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tests = [str(write_classes(tmp_path / name, 20, seed)) for name, seed in (("a.tsv", 5), ("b.tsv", 6))]
-    command = ["evaluate", str(folder), "--test", tests[0], "--test", tests[1]]
+    command = ["evaluate", "labels", str(folder), "--test", tests[0], "--test", tests[1]]
     assert main([*command, "--json"]) == 0
     both = json.loads(capsys.readouterr().out)["tests"]
     assert [each["test"] for each in both] == tests

@@ -1,4 +1,4 @@
-"""Vectors of texts: `Predictor.vectors`, `predict --vectors`, `evaluate --test FILE --vectors`."""
+"""Vectors of texts: `Predictor.vectors`, `predict --vectors`, `evaluate labels --vectors`."""
 
 import io
 import json
@@ -113,12 +113,10 @@ def test_similarities_are_correlated_with_labels(
     measures = {score.key: score.value for score in report.scores}
     assert measures["pearson"] == close_to(expected)
     assert measures.keys() == {"pearson", "spearman"} and report.baseline is None
-    assert main(["evaluate", str(folder), "--test", str(test), "--vectors"]) == 0
+    assert main(["evaluate", "labels", str(folder), "--test", str(test), "--vectors"]) == 0
     assert "Spearman" in capfd.readouterr().out
-    assert main(["evaluate", str(folder), "--test", str(test), "--vectors", "--compare", str(folder)]) == 0
+    assert main(["evaluate", "labels", str(folder), "--test", str(test), "--vectors", "--compare", str(folder)]) == 0
     assert "p = " in capfd.readouterr().out
-    assert main(["evaluate", str(folder), "--reference", str(test), "--vectors"]) == 2
-    assert "--vectors can only be used with --test" in capfd.readouterr().err
     (tmp_path / "single.tsv").write_text("a cat\t5\n")
     with pytest.raises(DataError, match="need pairs of texts"):
         evaluate_labels(predictor, tmp_path / "single.tsv", vectors=True)

@@ -149,7 +149,7 @@ def test_evaluate_repeats_the_validation(body: Path, capsys: pytest.CaptureFixtu
     score = evaluate_denoising(body, text, device="cpu")
     assert score.loss == pytest.approx(loss, rel=1e-5)
     assert score.noise == "sentence permutation, then infilling (rate 0.3, mean span 3.0)"
-    arguments = ["evaluate", str(body), "--reference", str(text), "--device", "cpu"]
+    arguments = ["evaluate", "perplexity", str(body), "--text", str(text), "--device", "cpu"]
     assert main(arguments) == 0
     assert f"perplexity per target token {score.perplexity:.3f}" in capsys.readouterr().out
     assert main([*arguments, "--json"]) == 0

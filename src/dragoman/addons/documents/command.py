@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dragoman.cli.command import command
-from dragoman.cli.option_groups import AlignmentOptions, EngineOptions, RequestOptions, with_fusion
+from dragoman.cli.option_groups import AlignmentOptions, EngineOptions, RequestOptions
 from dragoman.cli.options import Ensemble, Model, OnError, Quiet, SearchSettings
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def translate_document(
             format=format,
             attention=alignment.attention,
             **asdict(engine_options),
-            **request.settings(with_fusion(search, request.language_model, request.fusion)),
+            **request.search_settings(search),
         )
     except DocumentError as error:
         raise DataError(f"{source or 'standard input'}: {error}") from None

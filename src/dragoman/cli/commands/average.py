@@ -26,4 +26,4 @@ def average(
         info(f"wrote the parameters of {checkpoints[0]} to {out}, because it is the only checkpoint")
     else:
         info(f"wrote the mean of {len(checkpoints)} checkpoints to {out}")
-    info(f"To let translate and serve choose int8, measure what it costs: dragoman evaluate {out} --precision-cost")
+    info(f"To let translate and serve choose int8, measure what it costs: dragoman evaluate precision-cost {out}")

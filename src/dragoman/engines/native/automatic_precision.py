@@ -22,7 +22,7 @@ def automatic_precision(folder: Path) -> AutomaticPrecision:
 
     Compiles the native engine's library if a measurement exists. Raises the same errors as `best_library`.
     """
-    remedy = f"`dragoman evaluate {folder} --precision-cost` measures it"
+    remedy = f"`dragoman evaluate precision-cost {folder}` measures it"
     cost = read_precision_cost(folder)
     if cost is None:
         return AutomaticPrecision("float32", f"float32: what int8 costs has not been measured for this model. {remedy}")

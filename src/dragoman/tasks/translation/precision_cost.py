@@ -29,7 +29,7 @@ def measure_precision_cost(
     threads: int | None = None,
     quiet: bool = False,
 ) -> PrecisionCost:
-    r"""Measure what int8 costs a model, and write it into its folder and card, as `evaluate --precision-cost` does.
+    r"""Measure what int8 costs a model, and write it into its folder and card, as `evaluate precision-cost` does.
 
     `translate` and `serve` then choose the precision by this measurement. source, reference: files of sentence pairs;
     both None: the validation set that the folder's `config.yaml` names. to, tags: as in `Translator.request`. threads:

@@ -46,7 +46,7 @@ def compare_with_labels(
     if isinstance(head, MaskedLanguageModelHeadConfig):
         raise ConfigError(
             "a masked language model predicts tokens, not labels: score texts with `dragoman score`, or minimal pairs "
-            "with `dragoman evaluate --pairs`"
+            "with `dragoman evaluate pairs`"
         )
     if isinstance(head, TreeHead):
         trees = [example.tree for example in examples]

@@ -1,0 +1,67 @@
+"""`dragoman evaluate outputs`: score the summaries, labels or answers that models write."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dragoman.cli.command import command
+from dragoman.cli.commands.evaluation.options import Compare, Json, TestSettings, print_json
+from dragoman.cli.options import Beam, Device, Model, Quiet, Threads
+
+
+@command(
+    "dragoman evaluate outputs runs/summaries --test test.jsonl",
+    "dragoman evaluate outputs runs/summaries --test test.jsonl --metric rouge1",
+    files="--test",
+)
+def outputs(
+    model: Model,
+    settings: TestSettings = None,
+    *,
+    test: Annotated[
+        list[Path],
+        typer.Option("--test", help="Texts with summaries, labels or answers, as in data.valid; repeatable."),
+    ],
+    compare: Compare = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option("--metric", metavar="NAME", help="Metric; repeatable (default: those of the model's validation)."),
+    ] = None,
+    as_json: Json = False,
+    beam: Beam = None,
+    batch_size: Annotated[
+        int, typer.Option("--batch-size", min=1, help="Number of texts per batch; does not affect the output.")
+    ] = 32,
+    device: Device = None,
+    threads: Threads = None,
+    quiet: Quiet = False,
+) -> None:
+    """Score the summaries, labels or answers that models write.
+
+    The model is compared with the others and with simple baselines by paired bootstrap.
+    """
+    from dragoman.evaluation.text_to_text import evaluate_outputs
+
+    models = [model, *(compare or [])]
+    results = [
+        (
+            each,
+            evaluate_outputs(
+                models,
+                each,
+                settings or (),
+                metric=metric,
+                beam=beam,
+                batch_size=batch_size,
+                device=device,
+                threads=threads,
+            ),
+        )
+        for each in test
+    ]
+    if as_json:
+        values = [{"test": str(each), **result.as_json()} for each, result in results]
+        print_json(values[0] if len(values) == 1 else {"tests": values})
+    else:
+        print("\n\n".join(f"{each}\n{result}" for each, result in results))

@@ -1,0 +1,106 @@
+"""`dragoman evaluate translations`: score translations against references."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dragoman.cli.arguments import check_settings
+from dragoman.cli.command import command
+from dragoman.cli.commands.evaluation.options import Json, print_json
+from dragoman.cli.option_groups import SearchOptions
+from dragoman.cli.options import BatchSize, Device, Divide, Ensemble, Quiet, SearchSettings, Threads
+
+if TYPE_CHECKING:
+    from dragoman.evaluation.results import Evaluation
+
+
+@command(
+    "dragoman evaluate runs/en-de --source test.en --reference test.de",
+    "dragoman evaluate --reference test.de --hypothesis a.de --hypothesis b.de",
+    usual="--source --reference --hypothesis --metric --tokenizer --json --to --beam --device --threads --quiet",
+    files="--source and --reference",
+)
+def translations(
+    model: Annotated[
+        Path | None, typer.Argument(help="Translation model, which translates --source; or none, for --hypothesis.")
+    ] = None,
+    search: SearchSettings = None,
+    *,
+    reference: Annotated[
+        list[Path] | None, typer.Option("--reference", help="Reference translations; repeatable.")
+    ] = None,
+    hypothesis: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--hypothesis", help="Translations of a system; repeat it to compare two systems by paired bootstrap."
+        ),
+    ] = None,
+    source: Annotated[
+        Path | None, typer.Option("--source", help="Source sentences; adds BLEU by source length.")
+    ] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option("--metric", metavar="NAME", help="Metric, such as bleu, chrf or ter; repeatable (default: all)."),
+    ] = None,
+    tokenizer: Annotated[
+        str,
+        typer.Option(
+            "--tokenizer",
+            metavar="NAME",
+            help="sacreBLEU's tokeniser for BLEU: 13a, intl, zh, ja-mecab, ko-mecab, char, flores101, flores200 or "
+            "none. auto: by the model's target language, or characters if the references have no spaces.",
+        ),
+    ] = "auto",
+    tokenized: Annotated[
+        str | None,
+        typer.Option(
+            "--tokenized",
+            metavar="LANG",
+            help="Also report BLEU on lowercased, normalised text, Moses-tokenised for this language, as in older "
+            "papers.",
+        ),
+    ] = None,
+    as_json: Json = False,
+    ensemble: Ensemble = None,
+    options: SearchOptions,
+    divide: Divide = True,
+    batch_size: BatchSize = 64,
+    device: Device = None,
+    threads: Threads = None,
+    quiet: Quiet = False,
+) -> None:
+    """Score translations by BLEU, chrF and TER with their signatures.
+
+    A model translates --source as `dragoman translate` does. Several systems are compared by paired bootstrap.
+    """
+    from dragoman.base.errors import reject_options
+    from dragoman.evaluation.evaluate import evaluate
+
+    check_settings(search or [], "search.minimum_length=3", "--source FILE --reference FILE")
+    if model is None:
+        reject_options({"--ensemble": ensemble}, "with a model to translate with")
+    settings = options.search_settings(search)
+    settings["divide"] = divide
+    printed: list[Evaluation] = []
+
+    def print_part(part: "Evaluation") -> None:
+        print(part.as_continuation() if printed else part, flush=True)
+        printed.append(part)
+
+    result = evaluate(
+        [model, *ensemble] if model is not None and ensemble else model,
+        reference=reference or [],
+        hypothesis=hypothesis or [],
+        source=source,
+        metric=metric,
+        tokenizer=tokenizer,
+        tokenized=tokenized,
+        on_result=None if as_json else print_part,
+        batch_size=batch_size,
+        device=device,
+        threads=threads,
+        **settings,
+    )
+    if as_json:
+        print_json(result.as_json())
