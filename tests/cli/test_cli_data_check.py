@@ -12,19 +12,17 @@ def test_data_check_reports_rules_and_lines(tmp_path: Path, capsys: pytest.Captu
     source, target = tmp_path / "a", tmp_path / "b"
     source.write_text("one two\n\nsame same\none two\nvery " * 1 + "long " * 30 + "\n")
     target.write_text("eins zwei\nleer\nsame same\neins zwei\nkurz\n")
-    files = ["--source", str(source), "--target", str(target)]
-    assert main(["data", "check", *files]) == 0
-    out = capsys.readouterr().out
-    assert "5 pairs read, 2 kept" in out
-    assert (
-        main(["data", "check", *files, "--json", "--copied-words", "2", "--max-ratio", "0", "--max-words", "20"]) == 0
-    )
+    command = ["data", "check", "--source", str(source), "--target", str(target)]
+    assert main(command) == 0
+    assert "5 pairs read, 2 kept" in capsys.readouterr().out
+    rules = ["data.cleaning.copied_words=2", "data.cleaning.max_ratio=null", "data.cleaning.max_words=20"]
+    assert main([*command, "--json", *rules]) == 0
     assert json.loads(capsys.readouterr().out) == {
         "pairs": 5,
         "kept": 1,
         "dropped": {"empty": [2], "copied_words": [3], "max_words": [5], "duplicates": [4]},
     }
-    assert main(["data", "check", *files, "--json", "--no-empty", "--no-duplicates", "--max-ratio", "0"]) == 0
+    assert main([*command, "--json", "data.cleaning={empty: false, duplicates: false, max_ratio: null}"]) == 0
     assert json.loads(capsys.readouterr().out)["kept"] == 5
 
 
@@ -34,12 +32,12 @@ def test_data_check_of_plain_text(tmp_path: Path, capsys: pytest.CaptureFixture)
     objects.write_text('{"text": "some words"}\n{"text": "\\u0001"}\n')
     assert main(["data", "check", "--text", str(text)]) == 0
     assert "9 documents read, 4 kept" in capsys.readouterr().out
-    articles = ["--text", str(text), "--documents", "file", "--heading", " = [^=].* = "]
+    articles = ["--text", str(text), "data.train.documents=file", "data.train.heading=' = [^=].* = '"]
     assert main(["data", "check", *articles, "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"documents": 3, "kept": 2, "dropped": {"duplicates": [7]}}
-    assert main(["data", "check", *articles, "--json", "--no-duplicates"]) == 0
+    assert main(["data", "check", *articles, "--json", "data.cleaning.duplicates=false"]) == 0
     assert json.loads(capsys.readouterr().out)["kept"] == 3
-    assert main(["data", "check", "--jsonl", str(objects), "--field", "text", "--json"]) == 0
+    assert main(["data", "check", f"data.train.jsonl={objects}", "data.train.field=text", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["dropped"] == {"empty": [2]}
     assert report["found"] == [
@@ -50,21 +48,74 @@ def test_data_check_of_plain_text(tmp_path: Path, capsys: pytest.CaptureFixture)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--text", "a", "--max-ratio", "3"], "--max-ratio can only be used with sentence pairs"),
-        (["--text", "a", "--source-script", "latin"], "--source-script can only be used with sentence pairs"),
-        (["--source", "a", "--target", "a", "--script", "latin"], "--script can only be used with --text or --field"),
-        (["--text", "a", "--target-language", "ja"], "--target-language can only be used with sentence pairs"),
-        (["--tsv", "a", "--language", "ja"], "--language can only be used with --text or --field"),
-        (["--text", "a", "--field", "text"], "give the corpus either as"),
-        (["--text", "a", "--heading", "x"], "set `documents` to file"),
+        (["--text", "a", "data.cleaning.max_ratio=3"], "unknown setting data.cleaning.max_ratio"),
+        (["--text", "a", "data.cleaning.source_scripts=[Latn]"], "unknown setting data.cleaning.source_scripts"),
+        (["--source", "a", "--target", "a", "data.cleaning.scripts=[Latn]"], "unknown setting data.cleaning.scripts"),
+        (["--text", "a", "data.target_language=ja"], "unknown setting data.target_language"),
+        (["--tsv", "a", "data.language=ja"], "unknown setting data.language"),
+        (["--tsv", "a", "data.train.source_collumn=2"], "did you mean data.train.source_column"),
+        (["--tsv", "a", "max_words=2"], "did you mean data.cleaning.max_words"),
+        (["--source", "a"], "give either both `source` and `target`"),
+        (["--text", "a", "data.train.heading=x"], "set `documents` to file"),
+        (["--text", "a", "data.train.jsonl=b"], "data.train"),
         (["--text", "missing"], "missing"),
-        ([], "give the corpus either as"),
+        (["a"], "pass it as --source FILE and --target FILE"),
+        ([], "there is no corpus"),
     ],
 )
-def test_data_check_refuses_conflicting_options(
+def test_data_check_refuses_unsuitable_settings(
     arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("a").write_text("some words\n")
     assert main(["data", "check", *arguments]) in (1, 2)
     assert message in capsys.readouterr().err
+
+
+def test_the_columns_of_a_table_are_settings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "corpus.tsv"
+    path.write_text("1\tthe dog\tder Hund\n2\tthe cat\tdie Katze\n")
+    command = ["data", "check", "--tsv", str(path)]
+    assert main(command) == 1
+    assert "such as data.train.source_column=2" in capsys.readouterr().err
+    assert main([*command, "data.train.source_column=2", "data.train.target_column=3"]) == 0
+    assert "2 pairs read, 2 kept" in capsys.readouterr().out
+    assert main([*command, "data.train.source_column=2", "data.train.target_column=4"]) == 1
+    assert "line 1: 3 tab-separated columns, but column 4 is needed" in capsys.readouterr().err
+
+
+def test_the_fraction_of_a_script_is_a_setting(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "text"
+    path.write_text("".join(f"sentence {number}\n" for number in range(8)) + "предложение\nслово\n", encoding="utf-8")
+    assert main(["data", "check", "--text", str(path), "data.cleaning.script_share=0.1"]) == 0
+    assert "10 kept" in capsys.readouterr().out
+    assert main(["data", "check", "--text", str(path), "data.cleaning.script_share=0.5"]) == 0
+    assert "8 kept" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("settings", "kept"), [([], 1), (["text.normalization=nfkc"], 1), (["text.normalization=none"], 2)]
+)
+def test_the_unicode_normalisation_is_a_setting(
+    settings: list[str], kept: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_text("caf\u00e9\tKaffee\ncafe\u0301\tKaffee\n", encoding="utf-8")
+    assert main(["data", "check", "--tsv", str(path), *settings]) == 0
+    assert f"2 pairs read, {kept} kept" in capsys.readouterr().out
+    assert main(["data", "check", "--text", str(path), *settings]) == 0
+    assert f"2 documents read, {kept} kept" in capsys.readouterr().out
+
+
+def test_records_are_checked_with_a_template(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "records.jsonl"
+    path.write_text('{"abstract": "a long text", "summary": ["short", "brief"]}\n')
+    command = ["data", "check", "data.cleaning.max_ratio=null"]
+    template = 'data.train.template={source: "{abstract}", target: "{summary}"}'
+    assert main([*command, f"data.train.jsonl={path}", template]) == 0
+    assert "2 pairs read, 2 kept" in capsys.readouterr().out
+    (tmp_path / "labels.tsv").write_text("good film\tpositive\n")
+    assert main([*command, f"data.train.labelled={tmp_path / 'labels.tsv'}"]) == 0
+    assert "1 pair read, 1 kept" in capsys.readouterr().out
+    assert main([*command, f"data.train.jsonl={path}", "data.train.template={source: x"]) == 2
+    assert "data.train.template" in capsys.readouterr().err

@@ -25,7 +25,7 @@ def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str
             yield (*path, name), command
 
 
-ALL = [each for each in commands(root_command()) if each[0][0] != "data"]
+ALL = list(commands(root_command()))
 GROUPS = [(), *sorted({path[:-1] for path, _ in ALL if len(path) > 1})]
 IDS = [" ".join(path) for path, _ in ALL]
 

@@ -119,7 +119,7 @@ def test_the_columns_of_a_wide_table_must_be_chosen(tmp_path: Path) -> None:
         with pytest.raises(DataError) as caught:
             read(CorpusConfig(tsv=path))
         assert "p.tsv, line 1: 3 tab-separated columns (1 '12', 2 'Hello', 3 'Hallo')" in str(caught.value)
-        assert "--source-column, --target-column" in str(caught.value)
+        assert "data.train.source_column=2" in str(caught.value)
     chosen = CorpusConfig(tsv=path, source_column=2, target_column=3)
     assert [pair.texts for pair in read_pairs(chosen)] == [("Hello", "Hallo"), ("dog", "Hund"), ("", "")]
     explicit = CorpusConfig.model_validate({"tsv": path, "source_column": 1, "target_column": 2})

@@ -261,11 +261,11 @@ def test_both_languages_must_be_named() -> None:
 
 def test_the_command_reports_units_that_lack_a_language(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = corpus(tmp_path, unit(en="a dog", de="ein Hund"), unit(en="c", fr="d"), unit(en="a dog", de="ein Hund"))
-    arguments = ["data", "check", "--tmx", str(found.tmx), "--source-code", "en"]
-    assert main([*arguments, "--target-code", "de"]) == 0
+    arguments = ["data", "check", f"data.train.tmx={found.tmx}", "data.train.source_code=en"]
+    assert main([*arguments, "data.train.target_code=de"]) == 0
     said = capsys.readouterr().out
     assert "3 pairs read, 1 kept" in said
     assert "a language missing" in said and "lines 5" in said
     assert "duplicate pair" in said and "lines 6" in said
     assert main(arguments) == 2
-    assert "--target-code" in capsys.readouterr().err
+    assert "target_code" in capsys.readouterr().err

@@ -17,7 +17,7 @@ _SPACE = re.compile(f"[{_WHITESPACE}]*")
 
 def read_jsonl(path: Path, source_field: str, target_field: str) -> Iterator[Pair]:
     """Yield the pairs of a file. A blank line yields two empty sides. Raises DataError as `read_fields` does."""
-    settings = "source_field and target_field (--source-field, --target-field)"
+    settings = "source_field and target_field of the corpus, such as data.train.source_field=KEY"
     for number, (source, target) in read_fields(path, (source_field, target_field), settings):
         yield Pair(number, source, target)
 

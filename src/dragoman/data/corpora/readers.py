@@ -182,8 +182,8 @@ def _check_two_columns(lines: Sequence[str], path: Path) -> None:
     number, cells = longer[0]
     shown = ", ".join(f"{column} {_shorten(cell)!r}" for column, cell in enumerate(cells, start=1))
     raise DataError(
-        f"{path}, line {number}: {len(cells)} tab-separated columns ({shown}). Choose two of them with source_column "
-        "and target_column (--source-column, --target-column)."
+        f"{path}, line {number}: {len(cells)} tab-separated columns ({shown}). Choose two of them with the settings "
+        "source_column and target_column of the corpus, such as data.train.source_column=2."
     )
 
 

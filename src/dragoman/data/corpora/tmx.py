@@ -83,7 +83,7 @@ class _UnitParser(CorpusParser):
             codes = ", ".join(f"{code} ({count:,})" for code, count in self._codes.most_common(_MAX_LISTED_CODES))
             raise DataError(
                 f"{self.path}: no unit contains both {self._requested[0]} and {self._requested[1]}. The language codes "
-                f"of the file are: {codes or 'none'}. Set source_code and target_code (--source-code, --target-code)."
+                f"of the file are: {codes or 'none'}. Set source_code and target_code of the corpus."
             )
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from pydantic import Field
+
 from dragoman.base.log import quietly
 from dragoman.base.settings.config import Config
 from dragoman.base.settings.load import PYTHON, parse_settings
@@ -17,6 +19,43 @@ from dragoman.statistical.alignment.pair_scoring import pair_scoring
 from dragoman.text.normalization import Normalization
 
 C = TypeVar("C", bound=Config)
+
+
+class CheckedPairData(Config):
+    """The settings of `data` of a training run that determine which sentence pairs are kept."""
+
+    train: CorpusConfig = Field(description="Corpus to check.")
+    cleaning: CleaningConfig = Field(default=CleaningConfig(), description="Cleaning rules.")
+    source_language: str | None = Field(default=None, description="Language of the source, such as ja.")
+    target_language: str | None = Field(default=None, description="Language of the target, such as zh.")
+
+
+class CheckedTextData(Config):
+    """The settings of `data` of a training run that determine which documents of plain text are kept."""
+
+    train: TextCorpusConfig = Field(description="Text to check.")
+    cleaning: TextCleaningConfig = Field(default=TextCleaningConfig(), description="Cleaning rules.")
+    language: str | None = Field(default=None, description="Language of the text.")
+
+
+class CheckedNormalization(Config):
+    """The settings of `text` of a training run that determine what is kept."""
+
+    normalization: Normalization = Field(default="nfc", description="Unicode normalisation.")
+
+
+class CheckedPairs(Config):
+    """Settings of `dragoman data check` for sentence pairs, with the keys of a training run."""
+
+    data: CheckedPairData = Field(description="Corpus, cleaning and languages.")
+    text: CheckedNormalization = Field(default=CheckedNormalization(), description="Normalisation.")
+
+
+class CheckedText(Config):
+    """Settings of `dragoman data check` for plain text, with the keys of a training run."""
+
+    data: CheckedTextData = Field(description="Text, cleaning and language.")
+    text: CheckedNormalization = Field(default=CheckedNormalization(), description="Normalisation.")
 
 
 def check_data(

@@ -167,10 +167,11 @@ _ROOT = re.compile(r"<([A-Za-z][\w:.-]*)([^<>]*)>")
 _XML_ERROR = re.compile(r"<Code>(.*?)</Code>", re.DOTALL)
 _SEGMENTS = "sed -n 's/.*<seg[^>]*>\\(.*\\)<\\/seg>.*/\\1/p' FILE > FILE.txt"
 _EXPORT = "Export it as TMX, tab-separated values or two text files."
+_JSON_LINES = "Use it as `jsonl`, with its fields: data.train={jsonl: FILE, source_field: KEY, target_field: KEY}"
 _ROOTS = {
     "tmx": Recognised(
         "a translation memory (TMX)",
-        "Use it as `tmx`, with its languages: --tmx FILE --source-code en --target-code de",
+        "Use it as `tmx`, with its languages: data.train={tmx: FILE, source_code: en, target_code: de}",
     ),
     "xliff": Recognised("an XLIFF file", f"{_EXPORT} {DOCUMENTS}."),
     "ts": Recognised("a Qt catalogue (TS)", _EXPORT),
@@ -236,10 +237,16 @@ def _json_document(text: str, is_whole: bool) -> Recognised | None:
     lines = [line for line in (text if is_whole else text.rpartition("\n")[0]).split("\n") if line.strip()]
     keys = [tuple(entry) if isinstance(entry := _parse(line), dict) else None for line in lines[:100]]
     if len(keys) >= _MIN_OBJECTS and keys[0] is not None and len(set(keys)) == 1:
-        return Recognised("JSON Lines", "Use it as `jsonl`, with its fields: --jsonl FILE")
+        return Recognised(
+            "JSON Lines",
+            _JSON_LINES,
+        )
     is_array = isinstance(content, list) and len(content) > 0 and isinstance(content[0], dict)
     if is_array or (not is_whole and re.match(r"\[\s*\{\s*\"", text)):
-        return Recognised("a JSON array", "Use it as `jsonl`, with its fields: --jsonl FILE")
+        return Recognised(
+            "a JSON array",
+            _JSON_LINES,
+        )
     if not is_whole and re.match(r"\{\s*\n\s*\"", text):
         return Recognised("a JSON document", f"Export its texts as JSON Lines. {DOCUMENTS}.")
     return None
