@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 
 from dragoman.addons.serving.access.access import Access
 from dragoman.addons.serving.config import ServeConfig
-from dragoman.addons.serving.http.application import application
+from dragoman.addons.serving.http.application import Application
 from dragoman.addons.serving.http.metrics import Metrics
 from dragoman.addons.serving.http.requests import ERRORS
 from dragoman.base.settings.reference import sections
@@ -143,7 +143,7 @@ def openapi() -> dict[str, Any]:
     """Return the OpenAPI document of a server with the default settings."""
     config = ServeConfig(models=[{"path": "model"}])
     service: Any = SimpleNamespace(config=config)
-    return application(service, Access(config.access), config, Metrics()).openapi()
+    return Application(service, Access(config.access), config, Metrics()).openapi()
 
 
 def http_routes(document: dict[str, Any]) -> str:

@@ -80,16 +80,8 @@ def check(
 def _check(settings: list[str]) -> "CleaningReport":
     """Return the report of a corpus. Raises ConfigError if there is none, or if it has settings of another kind."""
     from dragoman.base.errors import ConfigError
-<<<<<<< HEAD
-    from dragoman.base.settings.load import parse_settings
-    from dragoman.base.settings.yaml import parse_scalar
-    from dragoman.data.cleaning.config import CleaningConfig
-    from dragoman.data.corpora.corpus import FORMS, CorpusConfig
-    from dragoman.tasks.corpora.check import check_data
-=======
     from dragoman.base.settings.load import load_settings
-    from dragoman.tasks.check import CheckedPairs, CheckedText, check_data
->>>>>>> a865dfff (data check takes the settings of a training run instead of an option per setting)
+    from dragoman.tasks.corpora.check import CheckedPairs, CheckedText, check_data
 
     if not any(each.startswith("data.train") for each in settings):
         raise ConfigError(_USAGE)
@@ -107,43 +99,11 @@ def _check(settings: list[str]) -> "CleaningReport":
     )
 
 
-<<<<<<< HEAD
-def _check_text(
-    corpus: Mapping[str, Any], rules: Mapping[str, Any], language: str | None, normalization: "Normalization"
-) -> "CleaningReport":
-    from dragoman.base.errors import ConfigError
-    from dragoman.base.settings.load import parse_settings
-    from dragoman.data.cleaning.config import TextCleaningConfig
-    from dragoman.data.corpora.corpus import TextCorpusConfig
-    from dragoman.tasks.corpora.check import check_data
-
-    if (corpus["text"] is None) == (corpus["jsonl"] is None) or (corpus["text"] and corpus["field"]):
-        raise ConfigError(_USAGE)
-    cleaning = parse_settings(_without_none(rules), TextCleaningConfig, _SOURCE_OF_SETTINGS)
-    config = parse_settings(_without_none(corpus), TextCorpusConfig, _SOURCE_OF_SETTINGS)
-    return check_data(config, cleaning, language=language, normalization=normalization)
-
-
-def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _by_option_name(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace each parameter name with the name of its command-line option."""
-    return {
-        "--" + name.removesuffix("s" if name.endswith("scripts") else "").replace("_", "-"): value
-        for name, value in values.items()
-    }
-
-
-@app.command("compare")
-=======
 @command(
     "dragoman data compare recipe.yaml",
     "dragoman data compare recipe.yaml data.valid.tsv=test.tsv",
     takes_run_settings=True,
 )
->>>>>>> a865dfff (data check takes the settings of a training run instead of an option per setting)
 def compare(
     recipe: Annotated[
         list[str],
