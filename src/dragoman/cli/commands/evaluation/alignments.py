@@ -10,7 +10,7 @@ from dragoman.cli.commands.evaluation.options import Json, print_json
 from dragoman.cli.options import Quiet
 
 if TYPE_CHECKING:
-    from dragoman.statistical.alignment.links.link_files import IndexBase
+    from dragoman.statistical.alignment.links import IndexBase
 
 
 @command(
