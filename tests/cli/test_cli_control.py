@@ -1,4 +1,4 @@
-"""`dragoman translate` with constraints, a glossary and kept spans."""
+"""`dragoman translate` with constraints, a glossary and protected spans."""
 
 from pathlib import Path
 

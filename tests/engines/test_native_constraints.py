@@ -90,7 +90,7 @@ def test_an_automaton_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_translator_constrains_in_the_native_engine(tmp_path: Path) -> None:
-    """It finds what PyTorch finds for phrases, a glossary and kept spans."""
+    """It finds what PyTorch finds for phrases, a glossary and protected spans."""
     write_tiny_model(tmp_path)
     native = Translator.load(tmp_path, "cpu", engine="native", precision="float32", threads=1)
     torch_engine = Translator.load(tmp_path, "cpu", engine="torch")

@@ -38,7 +38,9 @@ def test_self_attention(beam: int, key: int, value: int) -> None:
     expected = attention._attend(
         query * 0.3, expected_keys.flatten(2, 3), expected_values.flatten(2, 3), attention._visible(places, branches)
     )
-    found = kernels.self_attention(query, new_key, new_value, keys, values, places, branches, active, 0.3)
+    found = kernels.self_attention(
+        query, new_key, new_value, keys, values, positions=places, branches=branches, active=active, scale=0.3
+    )
     assert torch.allclose(found, expected, atol=1e-5)
     assert torch.equal(keys, expected_keys)
     assert torch.equal(values, expected_values)
@@ -55,7 +57,9 @@ def test_cross_attention(beam: int, key: int, value: int, source: int) -> None:
     query = torch.randn(sentences * beam, heads, key, device=DEVICE)
     active = torch.ones(sentences, dtype=torch.bool, device=DEVICE)
     expected = attention._attend(query * 0.2, keys, values, mask[:, None, None])
-    assert torch.allclose(kernels.cross_attention(query, keys, values, mask, active, 0.2), expected, atol=1e-5)
+    assert torch.allclose(
+        kernels.cross_attention(query, keys, values, mask, active=active, scale=0.2), expected, atol=1e-5
+    )
 
 
 @pytest.mark.parametrize("size", [5, 4096, 10007])

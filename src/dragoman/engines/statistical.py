@@ -54,7 +54,7 @@ class StatisticalEngine:
         if isinstance(decoding, Sampling):
             feature = "sampling"
         elif row.constraints or row.expected.constraints:
-            feature = "required phrases, glossaries and kept spans"
+            feature = "required phrases, glossaries and protected spans"
         elif row.prefix.ids:
             feature = "prefixes"
         elif row.tags:

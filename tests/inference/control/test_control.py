@@ -203,7 +203,7 @@ class Learned(IgnoresConstraints):
     ],
 )
 def test_output_of_the_unconstrained_search_is_checked(written: str, forced: bool, shown: str | None) -> None:
-    """Hunde is not Hund, each symbol occurs once, and no word runs together with a kept span."""
+    """Hunde is not Hund, each symbol occurs once, and no word runs together with a protected span."""
     tokenizers = tokenizers_of(f"bpe{OWN}")
     learned = Learned(tokenizers, written)
     (found,) = Translator(learned, tokenizers).translate(["dog www.x.de/a"], keep=["url"], glossary={"dog": "Hund"})

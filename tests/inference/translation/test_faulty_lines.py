@@ -89,7 +89,7 @@ def test_long_lines_stop_are_divided_or_left_blank(capfd: pytest.CaptureFixture[
 
 
 def test_requirements_of_a_line_apply_to_its_parts(capfd: pytest.CaptureFixture[str]) -> None:
-    """Phrases and the prefix belong to the first part; kept spans and the guard apply to every part."""
+    """Phrases and the prefix belong to the first part; protected spans and the guard apply to every part."""
     long = "the dog, " * 20 + "ran to http://a.de/b.  Two men sleep"
     Path("in").write_bytes(f"a dog\n{long}\n".encode() + b"a \xff dog\n")
     Path("phrases").write_text("Hund\nHund\nHund\n")

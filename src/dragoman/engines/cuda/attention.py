@@ -72,7 +72,17 @@ class SlotSelfAttention:
         current, branches, active = positions[:3]
         if (kernels := triton_kernels(states.device)) is not None:
             scale = _scale(attention, query)
-            context = kernels.self_attention(query, new_key, new_value, keys, values, current, branches, active, scale)
+            context = kernels.self_attention(
+                query,
+                new_key,
+                new_value,
+                keys,
+                values,
+                positions=current,
+                branches=branches,
+                active=active,
+                scale=scale,
+            )
         else:
             _store(keys, new_key, current)
             _store(values, new_value, current)
@@ -99,7 +109,7 @@ class SlotCrossAttention:
         attention, (keys, values) = self.attention, self.memory
         query = attention.query(states[:, 0]).view(states.size(0), attention.heads, -1)
         if (kernels := triton_kernels(states.device)) is not None:
-            context = kernels.cross_attention(query, keys, values, mask, active, _scale(attention, query))
+            context = kernels.cross_attention(query, keys, values, mask, active=active, scale=_scale(attention, query))
         else:
             context = _attend(attention.scorer.fold(query), keys, values, mask[:, None, None])
         return _combine(attention, context)

@@ -102,7 +102,7 @@ class CudaEngine:
         assert isinstance(row.decoding, SearchConfig)
         source, prefix = (*row.source, EOS), row.prefix
         positions = self._limits.target.positions
-        return CudaRequest(row, NativeRequest.of(source, prefix.ids, row.decoding, positions, prefix.unknown))
+        return CudaRequest(row, NativeRequest.of(source, prefix.ids, row.decoding, positions, unknown=prefix.unknown))
 
     def scores(self, pairs: Sequence[Pair], batch_size: int) -> list[float]:
         """See `Engine.scores`; computed by the reference engine."""

@@ -165,6 +165,7 @@ def self_attention(
     new_values: Tensor,
     keys: Tensor,
     values: Tensor,
+    *,
     positions: Tensor,
     branches: Tensor,
     active: Tensor,
@@ -207,7 +208,7 @@ def self_attention(
 
 
 def cross_attention(
-    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, active: Tensor, scale: float
+    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, *, active: Tensor, scale: float
 ) -> Tensor:
     """Attend over each sentence's source: (R, h, d_v).
 

@@ -41,6 +41,7 @@ class NativeEngine:
         scorer: Engine,
         precision: Precision,
         threads: int,
+        *,
         instructions: InstructionSet | None = None,
     ) -> None:
         """scorer: another engine of the same model. threads: the maximum number of threads. instructions: the
@@ -115,7 +116,15 @@ class NativeEngine:
         source, prefix = (*row.source, EOS), row.prefix
         constraints = NativeConstraints(row.constraints, self._kinds, prefix.ids) if row.constraints else None
         positions = self._limits.target.positions
-        return NativeRequest.of(source, prefix.ids, row.decoding, positions, prefix.unknown, constraints, row.shortlist)
+        return NativeRequest.of(
+            source,
+            prefix.ids,
+            row.decoding,
+            positions,
+            unknown=prefix.unknown,
+            constraints=constraints,
+            shortlist=row.shortlist,
+        )
 
     @cached_property
     def _kinds(self) -> TokenKinds:

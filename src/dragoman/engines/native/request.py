@@ -44,6 +44,7 @@ class NativeRequest:
         prefix: Sequence[int],
         config: SearchConfig,
         positions: int | None,
+        *,
         unknown: tuple[str, ...] = (),
         constraints: NativeConstraints | None = None,
         shortlist: NDArray[np.int32] | None = None,

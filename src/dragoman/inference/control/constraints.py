@@ -73,7 +73,7 @@ class ConstraintCodec:
     def encode(self, requirements: Requirements, max_tokens: int | None) -> ConstrainedSource:
         """Return the encoded source and the constraints that the search must enforce.
 
-        Kept spans are omitted if the constraints need more than `max_tokens` tokens (None: no limit). Raises
+        Protected spans are omitted if the constraints need more than `max_tokens` tokens (None: no limit). Raises
         ConfigError if the required phrases alone exceed this limit.
         """
         required = tuple(self._constraint(phrase) for phrase in until_cancelled(requirements.required))
@@ -125,7 +125,7 @@ class ConstraintCodec:
         if not constraints:
             return [plain], []
         matches = Automaton(constraints, self._edges).positions(hypothesis.tokens)
-        mark = next(sign for sign in map(chr, _PRIVATE) if sign not in plain)
+        mark = next(each for each in map(chr, _PRIVATE) if each not in plain)
         parts = self._target.decode(*self._marked(hypothesis, matches, mark)).split(mark)
         if len(parts) != len(matches) + 1:  # the vocabulary dropped or duplicated the mark; no known vocabulary does so
             return [plain], []

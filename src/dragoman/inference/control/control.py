@@ -90,7 +90,7 @@ class Control:
         return control if control.phrases or control.glossary is not None or control.keep is not None else None
 
     def requirements(self, text: str) -> Requirements:
-        """Return the requirements on the translation of a text. Terms inside kept spans are ignored."""
+        """Return the requirements on the translation of a text. Terms inside protected spans are ignored."""
         spans = () if self.keep is None else tuple(self.keep.find(text))
         ends = [0, *(span.end for span in spans)]
         starts = [*(span.start for span in spans), len(text)]

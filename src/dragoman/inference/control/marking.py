@@ -50,7 +50,7 @@ class PlaceholdersConfig(Config):
         description="Probability of adding a symbol that replaces no span at the start or the end of both sides. "
         "Useful for corpora with very few spans of the selected kinds.",
     )
-    share: float = Field(default=0.5, gt=0, le=1, description="Share of pairs in which spans are replaced.")
+    share: float = Field(default=0.5, gt=0, le=1, description="Fraction of the pairs in which spans are replaced.")
     symbols: int = Field(
         default=9,
         ge=1,
@@ -181,7 +181,7 @@ class TerminologyConfig(Config):
         default=0.5,
         gt=0,
         le=1,
-        description="Share of pairs in which terms are marked if the target contains their translation.",
+        description="Fraction of the pairs in which terms are marked if the target contains their translation.",
     )
 
     @property

@@ -1,4 +1,4 @@
-"""`PlaceholderWriter`: replaces kept spans by placeholders that a model copies, and marks glossary terms."""
+"""`PlaceholderWriter`: replaces protected spans by placeholders that a model copies, and marks glossary terms."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -38,7 +38,7 @@ _WORDS = {
     "£": r"pound|pfund|livre|libra|sterl|фунт",
     "¥": r"yen|yuan|иен|юан",
 }
-"""The words in which translations may spell a sign out, as patterns of their beginnings."""
+"""The words in which translations may spell a sign out, as patterns of their first letters."""
 
 
 def digits_of(text: str) -> str:

@@ -81,16 +81,16 @@ def read_phrases(line: str) -> tuple[Phrase, ...]:
 
 def split_alternatives(text: str) -> list[str]:
     r"""Split a text at |. \| and \\ are escapes for | and \. Raises ConfigError for other escapes."""
-    parts, signs = [""], iter(text)
-    for sign in signs:
-        if sign == ALTERNATIVE:
+    parts, characters = [""], iter(text)
+    for character in characters:
+        if character == ALTERNATIVE:
             parts.append("")
             continue
-        if sign == ESCAPE:
-            sign = next(signs, "")
-            if sign not in (ALTERNATIVE, ESCAPE) or not sign:
+        if character == ESCAPE:
+            character = next(characters, "")
+            if character not in (ALTERNATIVE, ESCAPE) or not character:
                 raise ConfigError(
-                    rf"\{sign} in {text[:60]!r}: only \| and \\ are valid escapes; write \\ for a backslash"
+                    rf"\{character} in {text[:60]!r}: only \| and \\ are valid escapes; write \\ for a backslash"
                 )
-        parts[-1] += sign
+        parts[-1] += character
     return parts

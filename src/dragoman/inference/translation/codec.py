@@ -37,7 +37,7 @@ class Codec:
         warn_unknown: bool = True,
         shortlist: Shortlist | None = None,
     ) -> None:
-        """warn_unknown: whether to warn if a large share of the tokens of the texts is unknown. shortlist: of the
+        """warn_unknown: whether to warn if a large fraction of the tokens of the texts is unknown. shortlist: of the
         model, for requests with `search.shortlist`.
         """
         self._source, self._target = tokenizers.source, tokenizers.target
@@ -51,18 +51,24 @@ class Codec:
         Raises VectorError for an invalid vector, ConfigError for an unknown tag, LineError if the required phrases
         exceed the model's maximum length, or if a blank text has required phrases.
         """
-        decodings = {each: self._without_tags(each) for each in {request.decoding for _, request in lines}}
-        tags = {each: self._source.tag_ids(each) for each in {request.tags for _, request in lines}}
+        requests = {id(request): request for _, request in lines}  # often the same for all lines
+        decodings = {key: self._without_tags(request.decoding) for key, request in requests.items()}
+        tags = {key: self._source.tag_ids(request.tags) for key, request in requests.items()}
         prefixes = self._prefixes(
             [request.prefix.rstrip() for _, request in lines], [request.decoding for _, request in lines]
         )
-        constrained = [
-            self._with_known_spaces(self._constrained(numbers[index], text, prefixes[index], request.control))
+        constrained = {
+            index: self._constrained(numbers[index], text, prefixes[index], request.control)
             for index, (text, request) in until_cancelled(enumerate(lines))
+            if request.control is not None and self._can_be_constrained(numbers[index], text, request.control)
+        }
+        read = [
+            self._with_known_spaces(constrained[index].line if index in constrained else InlineText((text,)))
+            for index, (text, _) in enumerate(lines)
         ]
         nonblank = [index for index, (text, _) in enumerate(lines) if text.strip()]
         try:
-            encoded = self._source.encode_inlined([constrained[index].line for index in nonblank])
+            encoded = self._source.encode_inlined([read[index] for index in nonblank])
         except VectorError as error:
             raise VectorError(numbers[nonblank[error.index]] - 1, error.reason) from None
         self._warnings[0].note(encoded)
@@ -70,16 +76,16 @@ class Codec:
         rows = [
             Row(
                 number=numbers[index],
-                text=text if constrained[index].line.symbols else constrained[index].line.parts[0],
-                source=_tagged(tags[request.tags], ids[index]) if index in ids else (),
-                decoding=self._decoding(decodings[request.decoding], constrained[index]),
+                text=text if read[index].symbols else read[index].parts[0],
+                source=_tagged(tags[id(request)], ids[index]) if index in ids else (),
+                decoding=decodings[id(request)],
                 prefix=prefixes[index],
                 tags=len(request.tags),
-                constraints=constrained[index].constraints if constrained[index].free is None else (),
-                expected=self._expected(constrained[index]),
             )
             for index, (text, request) in enumerate(lines)
         ]
+        for index, source in constrained.items():
+            rows[index] = _with_constraints(rows[index], source)
         return self._with_shortlists(rows)
 
     def _with_shortlists(self, rows: list[Row]) -> list[Row]:
@@ -115,16 +121,6 @@ class Codec:
         return row._replace(
             constraints=constraints, decoding=_forbid(row.decoding, forbidden), expected=ExpectedConstraints(())
         )
-
-    def _decoding(self, decoding: Decoding, constrained: ConstrainedSource) -> Decoding:
-        if constrained.free is None:
-            return _forbid(decoding, constrained.forbidden)
-        return _allow(decoding, constrained.free)
-
-    def _expected(self, constrained: ConstrainedSource) -> ExpectedConstraints:
-        if constrained.free is None:
-            return ExpectedConstraints(())
-        return ExpectedConstraints(constrained.constraints, (*constrained.forbidden, *constrained.free))
 
     def encode_part(self, row: Row, text: str, phrases: tuple[Phrase, ...]) -> Row:
         """Return a row for `text`, a part of a row's text, without the row's prefix.
@@ -179,7 +175,9 @@ class Codec:
     def decode(self, hypothesis: Hypothesis, constraints: tuple[Constraint, ...] = ()) -> Translation:
         """Return a hypothesis as a translation, with unknown words replaced. constraints: those of its row."""
         return Translation(
-            self.constraints.decode(hypothesis, constraints),
+            self.constraints.decode(hypothesis, constraints)
+            if constraints
+            else self._target.decode(hypothesis.tokens, hypothesis.unknown),
             hypothesis.score,
             hypothesis.log_probability,
             hypothesis.tokens,
@@ -198,13 +196,16 @@ class Codec:
         """Return the translation of a blank text, which is its prefix."""
         return self.decode(Hypothesis(row.prefix.ids, 0.0, 0.0, True, row.prefix.unknown))
 
-    def _constrained(self, number: int, text: str, prefix: Prefix, control: Control | None) -> ConstrainedSource:
-        if control is None:
-            return ConstrainedSource(InlineText((text,)))
-        if control.phrases and not text.strip():
+    def _can_be_constrained(self, number: int, text: str, control: Control) -> bool:
+        """Return whether a text can have requirements: a blank one has none. Raises LineError for required phrases."""
+        if text.strip():
+            return True
+        if control.phrases:
             raise LineError(number - 1, "a blank line cannot have required phrases: remove the phrases")
-        if not text.strip():
-            return ConstrainedSource(InlineText((text,)))
+        return False
+
+    def _constrained(self, number: int, text: str, prefix: Prefix, control: Control) -> ConstrainedSource:
+        """Return a text with its requirements as constraints. number: of the line, from 1, for messages."""
         if self._tokenizers.reads_vectors and (control.keep is not None or control.glossary is not None):
             raise ConfigError(
                 "the sources of this model are vectors, which have no words to keep or to look up in a glossary: "
@@ -217,15 +218,14 @@ class Codec:
         except ConfigError as error:
             raise LineError(number - 1, str(error)) from None
 
-    def _with_known_spaces(self, source: ConstrainedSource) -> ConstrainedSource:
+    def _with_known_spaces(self, line: InlineText) -> InlineText:
         """Return a source with ordinary spaces instead of no-break spaces that the model has never read.
 
-        A single unknown space often spoils the whole translation. Kept spans contain the original spaces.
+        A single unknown space often spoils the whole translation. Protected spans contain the original spaces.
         """
-        if not self._unknown_spaces or all(map(str.isascii, source.line.parts)):
-            return source
-        parts = tuple(part.translate(self._unknown_spaces) for part in source.line.parts)
-        return replace(source, line=InlineText(parts, source.line.symbols))
+        if not self._unknown_spaces or all(map(str.isascii, line.parts)):
+            return line
+        return InlineText(tuple(part.translate(self._unknown_spaces) for part in line.parts), line.symbols)
 
     @cached_property
     def _unknown_spaces(self) -> dict[int, str]:
@@ -264,6 +264,15 @@ def output_config(decoding: Decoding) -> OutputConfig:
 
 def _tagged(tags: list[int], ids: list[int]) -> list[int]:
     return [*tags, *ids] if tags else ids
+
+
+def _with_constraints(row: Row, source: ConstrainedSource) -> Row:
+    """Return a row whose constraints the search enforces, or, if the model has learned to meet them, expects."""
+    if source.free is None:
+        decoding = _forbid(row.decoding, source.forbidden)
+        return row._replace(decoding=decoding, constraints=source.constraints)
+    expected = ExpectedConstraints(source.constraints, (*source.forbidden, *source.free))
+    return row._replace(decoding=_allow(row.decoding, source.free), expected=expected)
 
 
 def _allow(decoding: Decoding, tokens: tuple[int, ...]) -> Decoding:

@@ -24,10 +24,10 @@ _FEWEST_LETTERS, _ENOUGH_LETTERS = 40, 200
 """Minimum number of letters of a sample whose script and tokens are checked, and of one whose language is detected."""
 
 _MAX_UNKNOWN = 0.2
-"""Maximum share of unknown tokens of a text in the source language."""
+"""Maximum fraction of unknown tokens of a text in the source language."""
 
 _MAX_FOREIGN = 0.5
-"""Maximum share of letters of scripts that the source language does not use."""
+"""Maximum fraction of letters of scripts that the source language does not use."""
 
 _CERTAIN = 95.0
 """Minimum confidence in percent of the detection of another language."""
@@ -128,10 +128,10 @@ class TrainingTexts:
 
     def _unknown_tokens(self) -> str | None:
         tokens = [token for ids in self._tokenizers.source.encode_batch(self._sample.split("\n")) for token in ids]
-        share = tokens.count(UNK) / max(1, len(tokens))
-        if share <= _MAX_UNKNOWN:
+        fraction = tokens.count(UNK) / max(1, len(tokens))
+        if fraction <= _MAX_UNKNOWN:
             return None
-        return f"{share:.1%} of the tokens of the input are not in the model's source vocabulary"
+        return f"{fraction:.1%} of the tokens of the input are not in the model's source vocabulary"
 
     def _other_language(self) -> str | None:
         """Return a message if the input is not in the source language, if this is known and can be detected."""

@@ -111,7 +111,12 @@ def _runs(loaded: LoadedModel, threads: int) -> tuple[_Run, list[_Run]]:
 
     float32 = NativeEngine(loaded.model, loaded.tokenizers, reference, "float32", threads)
     runs = [
-        _Run(translator(NativeEngine(loaded.model, loaded.tokenizers, reference, "int8", threads, instructions)), bits)
+        _Run(
+            translator(
+                NativeEngine(loaded.model, loaded.tokenizers, reference, "int8", threads, instructions=instructions)
+            ),
+            bits,
+        )
         for bits, instructions in _widths().items()
     ]
     return _Run(translator(float32), 0), runs

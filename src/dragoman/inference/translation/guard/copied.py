@@ -9,14 +9,14 @@ from dragoman.text.normalization import normalise
 from dragoman.text.words import split_units
 
 _FEWEST_WORDS = 4
-_SHARE = 0.8
-"""Minimum share of the source's plain words that a copy repeats in order."""
+_FRACTION = 0.8
+"""Minimum fraction of the source's plain words that a copy repeats in order."""
 
 _NO_TEXT = regex.compile("|".join(KINDS[kind] for kind in ("url", "email", "markup", "placeholder")), regex.V1)
 
 
-def is_copied(source: str, output: str, share: float = _SHARE) -> bool:
-    """Return whether the output repeats at least `share` of the source's plain words, in the same order.
+def is_copied(source: str, output: str, fraction: float = _FRACTION) -> bool:
+    """Return whether the output repeats at least `fraction` of the source's plain words, in the same order.
 
     Plain words start with a lower-case letter and are not part of an address or markup: names, numbers and addresses
     are the same in most languages. The result is False if the source has fewer than four plain words, or if most of its
@@ -32,7 +32,7 @@ def is_copied(source: str, output: str, share: float = _SHARE) -> bool:
         return False
     if source_words is not output_words:
         matching = SequenceMatcher(None, plain, [word for word in output_words if _is_plain(word)], autojunk=False)
-        return sum(block.size for block in matching.get_matching_blocks()) >= share * len(plain)
+        return sum(block.size for block in matching.get_matching_blocks()) >= fraction * len(plain)
     return True
 
 

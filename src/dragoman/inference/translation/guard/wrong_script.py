@@ -8,7 +8,7 @@ from dragoman.text.tokenizer import Tokenizer
 
 _SHARE = 0.01
 _CHARACTERS, _ALPHABET = 0.9, 20
-"""Minimum share of single characters in a vocabulary of characters, and number of characters of a script in it."""
+"""Minimum fraction of single characters in a vocabulary of characters, and number of characters of a script in it."""
 
 _FEWEST_LETTERS = 10
 

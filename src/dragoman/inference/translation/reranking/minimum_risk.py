@@ -21,8 +21,7 @@ class MinimumRisk:
     u is sentence-level chrF2, BLEU or any other `NgramMetric`. BLEU's tokeniser is chosen by the target language. The
     expected utility under the model (Eikema and Aziz 2020, equation 3) is estimated from samples or from an n-best
     list. Samples have equal weights, w = 1/N, so a text that was drawn twice counts twice. In an n-best list, each
-    hypothesis is weighted by its share of the list's
-    probability (Kumar and Byrne 2004).
+    hypothesis is weighted by its proportion of the list's probability (Kumar and Byrne 2004).
     """
 
     def __init__(self, utility: str = "chrf", weights: Weights = "uniform", language: str | None = None) -> None:
@@ -44,9 +43,9 @@ class MinimumRisk:
         """Return the expected utility (N,) of each hypothesis of one text."""
         texts: dict[str, int] = {}
         which = np.array([texts.setdefault(each.text, len(texts)) for each in hypotheses])
-        shares = np.bincount(which, self._shares([each.log_probability for each in hypotheses]), len(texts))
+        weights = np.bincount(which, self._weights_of([each.log_probability for each in hypotheses]), len(texts))
         utility = self._utility.with_tokenizer(choose_tokenizer(self._language, [list(texts)]).name)
-        return np.asarray((utility.pairwise(list(texts)) @ shares)[which])
+        return np.asarray((utility.pairwise(list(texts)) @ weights)[which])
 
     def settings(self) -> dict[str, Any]:
         """See `Choice.settings`."""
@@ -55,7 +54,7 @@ class MinimumRisk:
         uses_default = tokenizer == DEFAULT or self._utility.with_tokenizer(tokenizer) is self._utility
         return settings if uses_default else {**settings, "tokenizer": tokenizer}
 
-    def _shares(self, log_probabilities: Sequence[float]) -> NDArray[np.float64]:
+    def _weights_of(self, log_probabilities: Sequence[float]) -> NDArray[np.float64]:
         values = np.array(log_probabilities)
         likely = np.exp(values - values.max()) if self._weights == "probability" else np.ones(len(values))
         return np.asarray(likely / likely.sum())

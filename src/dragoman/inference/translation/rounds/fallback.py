@@ -19,7 +19,7 @@ class ConstraintFallback:
     """Selects the hypotheses that meet all requirements; if there are none, constructs such a translation.
 
     The following methods are tried in order. If the constraints were not enforced in the first search, the search is
-    repeated with the constraints enforced. Then the parts between kept spans are translated separately and joined.
+    repeated with the constraints enforced. Then the parts between protected spans are translated separately and joined.
     Finally, these parts are copied from the source, with the glossary's terms translated.
     """
 

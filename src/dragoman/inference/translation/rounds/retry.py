@@ -20,12 +20,12 @@ _BEAM = 5
 _SHORTEST_RUN = 3
 """Minimum length, in tokens, of a run that may not be repeated. Shorter runs occur twice in correct translations."""
 
-_SMALLEST_SHARE = 0.5
-"""Minimum length, as a share of the source's tokens, of the translation that replaces an empty one."""
+_SMALLEST_FRACTION = 0.5
+"""Minimum length, as a fraction of the source's tokens, of the translation that replaces an empty one."""
 
-_USUAL_SHARE, _LARGEST_SHARE, _MARGIN = 0.75, 1.5, 5
-"""Minimum and maximum length, as shares of the usual number of tokens, of the translation that replaces one of a faulty
-length, and the number of tokens that are added to the maximum."""
+_USUAL_FRACTION, _LARGEST_FRACTION, _MARGIN = 0.75, 1.5, 5
+"""Minimum and maximum length of a translation that replaces one of a faulty length, as fractions of the usual number of
+tokens, and the number of tokens that are added to the maximum."""
 
 
 class OtherSearch(NamedTuple):
@@ -127,11 +127,11 @@ def other_searches(
     if kinds & {"empty", "short", "copy", "script"} and first.beam > 1:
         yield OtherSearch("greedy", searched(beam=1, nbest=1))
     if kinds & {"empty", "short"}:
-        share = _SMALLEST_SHARE if "empty" in kinds else _USUAL_SHARE * _token_ratio(request)
-        shortest = max(first.minimum_length, 1), max(first.minimum_factor, share)
+        fraction = _SMALLEST_FRACTION if "empty" in kinds else _USUAL_FRACTION * _token_ratio(request)
+        shortest = max(first.minimum_length, 1), max(first.minimum_factor, fraction)
         yield OtherSearch("longer", searched(minimum_length=shortest[0], minimum_factor=shortest[1]))
     if "long" in kinds:
-        longest = min(first.length_factor, _LARGEST_SHARE * _token_ratio(request)), min(first.length_margin, _MARGIN)
+        longest = min(first.length_factor, _LARGEST_FRACTION * _token_ratio(request)), min(first.length_margin, _MARGIN)
         yield OtherSearch("shorter", searched(length_factor=longest[0], length_margin=longest[1]))
     if loops := [finding.what for finding in findings if finding.kind == "repetition"]:
         # three consecutive copies contain each run of twice the phrase's length twice, so two copies are allowed
