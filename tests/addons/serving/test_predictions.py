@@ -219,11 +219,15 @@ def test_the_engine_of_prediction_models(
     assert model.description["precision"] == expected[1]
 
 
-@pytest.mark.parametrize("settings", [{"precision": "float16"}, {"name": "tensorflow"}])
-def test_engines_without_labels(settings: dict[str, Any], folders: dict[str, Path]) -> None:
-    config = EngineConfig.model_validate({"device": "cpu", **settings})
-    with pytest.raises(ConfigError, match="requests: unknown .* that predicts labels: use"):
+def test_engines_and_precisions_of_labels(folders: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    """An unknown engine is an error; a precision that no engine has for labels leads to float32, with a warning."""
+    config = EngineConfig(device="cpu", name="tensorflow")
+    with pytest.raises(ConfigError, match="requests: unknown engine 'tensorflow': use auto, native, torch"):
         ServedPredictor(ModelConfig(path=folders["requests"]), config, "m")
+    capsys.readouterr()
+    model = ServedPredictor(ModelConfig(path=folders["requests"]), EngineConfig(device="cpu", precision="float16"), "m")
+    assert model.description["precision"] == "float32"
+    assert "computing in float32, because no engine can compute in float16" in capsys.readouterr().err
 
 
 def test_clients(folders: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
