@@ -151,9 +151,11 @@ def module(*names: str) -> ModuleType:
 
 def request_ways(model: Path) -> dict[str, list[CodeType]]:
     """Return the way of a request to `dragoman serve`, in the event loop and in the engine's thread."""
-    queue = module("addons.serving.queue", "serving.queue").LineQueue
+    queue = module("addons.serving.queueing.line_queue", "addons.serving.queue", "serving.queue").LineQueue
+    application = module("addons.serving.http.application", "addons.serving.http.app", "serving.http.app")
+    entry = "Application.__call__" if hasattr(application, "Application") else "FastAPI.__call__"
     engine = module("engines.native.engine", "translation.engines.native.engine").NativeEngine
-    queued, computed = Probe(queue, "put", "FastAPI.__call__"), Probe(engine, "hypotheses", "Batcher._run")
+    queued, computed = Probe(queue, "put", entry), Probe(engine, "hypotheses", "Batcher._run")
     record_tasks()
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

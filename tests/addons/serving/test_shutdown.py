@@ -95,7 +95,7 @@ def test_a_signal_while_models_are_being_loaded_ends_the_server(monkeypatch: pyt
         os.kill(os.getpid(), signal.SIGTERM)
         await asyncio.sleep(1)  # meanwhile, the server closes its socket
 
-    monkeypatch.setattr(serving, "_load", load)
+    monkeypatch.setattr(serving.LoadedModels, "load", load)
     handlers = {number: signal.getsignal(number) for number in serving._SIGNALS}
     try:
         config = ServeConfig.model_validate({"models": [{"path": "m", "source": "en", "target": "de"}], "port": 0})

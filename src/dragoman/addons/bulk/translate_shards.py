@@ -2,9 +2,10 @@
 
 import signal
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Unpack, get_args
 
@@ -97,7 +98,7 @@ def translate_shards(
         with Manifest(output, recorded) as manifest:
             remaining = tuple(_remaining(shards, manifest))
             if remaining:
-                _run(replace(job, shards=remaining), manifest, len(shards), cluster, actors, threads)
+                _run(replace(job, shards=remaining), manifest, len(shards), cluster, actors=actors, threads=threads)
             elif shards:
                 info(f"All {len(shards):,} shard(s) were completed earlier.")
             return TranslatedShards(
@@ -121,7 +122,7 @@ def _remaining(shards: Sequence[Shard], manifest: Manifest) -> Iterator[Shard]:
                 )
 
 
-def _run(job: Job, manifest: Manifest, shards: int, cluster: str, actors: int | None, threads: int | None) -> None:
+def _run(job: Job, manifest: Manifest, shards: int, cluster: str, *, actors: int | None, threads: int | None) -> None:
     """Translate the shards of a job. shards: their number, including completed shards."""
     completed = shards - len(job.shards)
     if completed:
@@ -140,8 +141,9 @@ def _run(job: Job, manifest: Manifest, shards: int, cluster: str, actors: int | 
                 Progress("Translating", "lines", closes=True) as progress,
             ):
                 for index, shard in enumerate(job.shards):
-                    done = f"{completed + index:,} of {shards:,}"
-                    _write(shard, _items(rows, index), manifest, line_warnings, progress, done)
+                    done = f"{completed + index:,} of {shards:,} shards completed"
+                    record = partial(_update, progress, done)
+                    manifest.add(shard.name, _write(shard, _items(rows, index), line_warnings, record))
     except (Signal, Cancelled) as stop:
         raise Interrupted(
             f"interrupted: {len(manifest.completed):,} of {shards:,} shards are completed. Repeat the command to "
@@ -152,15 +154,19 @@ def _run(job: Job, manifest: Manifest, shards: int, cluster: str, actors: int | 
         line_warnings.report()
 
 
+def _update(progress: Progress, status: str, records: int) -> None:
+    """Report further translated records. status: the number of completed shards."""
+    done = progress.done + records
+    progress.update(done, f"{done:,} lines, {status}")
+
+
 def _write(
     shard: Shard,
     items: Iterator[TranslatedWindow | EndOfShard],
-    manifest: Manifest,
     line_warnings: LineWarnings,
-    progress: Progress,
-    done: str,
-) -> None:
-    """Write a shard, and record it in the manifest. done: number of completed shards, as `N of M`, for the progress."""
+    record: Callable[[int], None],
+) -> CompletedShard:
+    """Write a shard. record: called with the number of records of each window."""
     records, counts = 0, line_warnings.window()
     with atomic_file(shard.target) as file, shard.format.writer(shard.source, file) as write:
         for item in items:
@@ -173,12 +179,10 @@ def _write(
             records += item.records
             for what, number in item.notes:
                 line_warnings.note(what, f"{shard.name}:{number}")
-            progress.update(
-                progress.done + item.records, f"{progress.done + item.records:,} lines, {done} shards completed"
-            )
+            record(item.records)
         if end.records != records:
             raise RuntimeError(f"{shard.name}: received {records} of {end.records} records")
-    manifest.add(shard.name, CompletedShard(end.digest, records, shard.target.stat().st_size, dict(counts)))
+    return CompletedShard(end.digest, records, shard.target.stat().st_size, dict(counts))
 
 
 def _items(rows: Iterator[tuple[int, Any]], index: int) -> Iterator[TranslatedWindow | EndOfShard]:

@@ -112,7 +112,9 @@ def translate_document(
         parsed = file_format.parse(document, languages_of(model, request))
     except DataError as error:
         raise DocumentError(str(error)) from None
-    pipeline = DocumentPipeline(model, request, _language(model), batch_size, attention, expected)
+    pipeline = DocumentPipeline(
+        model, request, _language(model), batch_size=batch_size, attention=attention, expected=expected
+    )
     segmented = pipeline.segment(parsed)
     translations = _translate(pipeline, segmented, model, batch_size)
     texts = [one_line(each.text) for each in translations]

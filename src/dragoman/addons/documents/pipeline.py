@@ -80,6 +80,7 @@ class DocumentPipeline:
         translator: Translator,
         request: Request,
         language: str,
+        *,
         batch_size: int = 64,
         attention: AttentionChoice | None = None,
         expected: ExpectedSpans | None = None,

@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -99,6 +100,62 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return uvloop.new_event_loop
 
 
+class LoadedModels:
+    """The models of a server, which are loaded one after another, and reloaded when their folders change."""
+
+    def __init__(self, config: ServeConfig, metrics: "Metrics") -> None:
+        self._config, self._metrics = config, metrics
+        self.translators: list[ServedModel] = []
+        self.predictors: list[ServedPredictor] = []
+
+    async def load(self, aligner: Aligner | None, background: Background) -> None:
+        """Load each configured model. Those that were loaded before an error can be closed.
+
+        Raises ConfigError if two models have the same name, and the errors of `ServedModel` and `ServedPredictor`.
+        """
+        config, metrics = self._config, self._metrics
+        folders = short_names([model_config.path for model_config in config.models])
+        names = [each.name or folder for each, folder in zip(config.models, folders, strict=True)]
+        if repeated := [name for name, count in Counter(names).items() if count > 1]:
+            raise ConfigError(f"two models are named {repeated[0]!r}: change `name` of one of them in serve.yaml")
+        for model_config, name in zip(config.models, names, strict=True):
+            info(f"loading {model_config.path}")
+            if is_prediction_model(model_config.path):
+                predictor = await asyncio.to_thread(ServedPredictor, model_config, config.engine, name)
+                metrics.watch_predictor(name, predictor)
+                self.predictors.append(predictor)
+                continue
+
+            def listener(batch: BatchStatistics, name: str = name) -> None:
+                metrics.record_batch(name, batch, config.queue.batch_tokens)
+
+            load = partial(ServedModel, model_config, config.engine, config.queue, listener)
+            model = await asyncio.to_thread(load, aligner=aligner, background=background)
+            metrics.watch(name, model)
+            self.translators.append(model)
+
+    async def reload_changed(self) -> None:
+        """Reload models whose folders have changed, until cancelled.
+
+        If reloading fails, warn and continue to serve the previous model.
+        """
+        while seconds := self._config.reload_seconds:
+            await asyncio.sleep(seconds)
+            models: list[ServedModel | ServedPredictor] = [*self.translators, *self.predictors]
+            for model in models:
+                try:
+                    if await asyncio.to_thread(model.reload):
+                        _exclude_from_collection()
+                        self._metrics.describe(model)
+                        info(f"reloaded {model.name}")
+                except (DragomanError, OSError) as error:
+                    warn(f"cannot reload {model.name}, still serving the previous model: {error}")
+
+    async def close(self) -> None:
+        """End the threads and processes of the models."""
+        await asyncio.gather(*(asyncio.to_thread(model.close, _ABORT_SECONDS) for model in self.translators))
+
+
 async def _serve(config: ServeConfig, aligner: Aligner | None) -> None:
     """Run the server. While models are being loaded, every request is answered with status 503."""
     import uvicorn
@@ -145,23 +202,12 @@ async def _serve(config: ServeConfig, aligner: Aligner | None) -> None:
 
         for number in _SIGNALS:
             loop.add_signal_handler(number, shut_down)
-        serving = asyncio.create_task(server.serve([listening]))
-        models: list[ServedModel] = []
-        predictors: list[ServedPredictor] = []
+        serving, models = asyncio.create_task(server.serve([listening])), LoadedModels(config, metrics)
         try:
-            await _load(models, predictors, config, metrics, aligner, background)
-            directions = Directions(models, config.pivots)
-            _exclude_from_collection()
-            service.open(directions, Predictors(predictors))
-            for predictor in predictors:
-                info(f"predicting with {predictor.name} ({predictor.description['task']})")
-            for source in directions.sources:
-                info(f"translating from {source} into {', '.join(directions.targets(source))}")
+            await models.load(aligner, background)
+            _open(service, models, config.pivots)
             info(f"listening at {url}")
-            tasks = (
-                asyncio.create_task(_reload_changed([*models, *predictors], metrics, config.reload_seconds)),
-                asyncio.create_task(_release_memory()),
-            )
+            tasks = asyncio.create_task(models.reload_changed()), asyncio.create_task(_release_memory())
             await serving
             for task in tasks:
                 task.cancel()
@@ -169,41 +215,18 @@ async def _serve(config: ServeConfig, aligner: Aligner | None) -> None:
             server.should_exit = True
             await serving
             service.close()
-            await asyncio.gather(*(asyncio.to_thread(model.close, _ABORT_SECONDS) for model in models))
+            await models.close()
 
 
-async def _load(
-    models: list[ServedModel],
-    predictors: list[ServedPredictor],
-    config: ServeConfig,
-    metrics: "Metrics",
-    aligner: Aligner | None,
-    background: Background,
-) -> None:
-    """Load each configured model and append it to a list, so that the caller can close the models after an error.
-
-    Raises ConfigError if two models have the same name.
-    """
-    folders = short_names([model_config.path for model_config in config.models])
-    names = [each.name or folder for each, folder in zip(config.models, folders, strict=True)]
-    if repeated := [name for name, count in Counter(names).items() if count > 1]:
-        raise ConfigError(f"two models are named {repeated[0]!r}: change `name` of one of them in serve.yaml")
-    for model_config, name in zip(config.models, names, strict=True):
-
-        def listener(batch: BatchStatistics, name: str = name) -> None:
-            metrics.record_batch(name, batch, config.queue.batch_tokens)
-
-        info(f"loading {model_config.path}")
-        if is_prediction_model(model_config.path):
-            predictor = await asyncio.to_thread(ServedPredictor, model_config, config.engine, name)
-            metrics.watch_predictor(name, predictor)
-            predictors.append(predictor)
-            continue
-        model = await asyncio.to_thread(
-            ServedModel, model_config, config.engine, config.queue, listener, aligner, background
-        )
-        metrics.watch(name, model)
-        models.append(model)
+def _open(service: Service, models: LoadedModels, pivots: Sequence[str]) -> None:
+    """Open the service, and log what it offers."""
+    directions = Directions(models.translators, pivots)
+    _exclude_from_collection()
+    service.open(directions, Predictors(models.predictors))
+    for predictor in models.predictors:
+        info(f"predicting with {predictor.name} ({predictor.description['task']})")
+    for source in directions.sources:
+        info(f"translating from {source} into {', '.join(directions.targets(source))}")
 
 
 def _exclude_from_collection() -> None:
@@ -228,17 +251,3 @@ async def _release_memory() -> None:
             await asyncio.to_thread(_collect_and_release)
             smallest = resident_memory()
         smallest = min(smallest, resident_memory())
-
-
-async def _reload_changed(models: Sequence[ServedModel | ServedPredictor], metrics: "Metrics", seconds: float) -> None:
-    """Reload models whose folders have changed. If reloading fails, warn and continue to serve the old model."""
-    while seconds:
-        await asyncio.sleep(seconds)
-        for model in models:
-            try:
-                if await asyncio.to_thread(model.reload):
-                    _exclude_from_collection()
-                    metrics.describe(model)
-                    info(f"reloaded {model.name}")
-            except (DragomanError, OSError) as error:
-                warn(f"cannot reload {model.name}, still serving the previous model: {error}")

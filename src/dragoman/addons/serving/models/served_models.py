@@ -61,6 +61,7 @@ class ServedModel:
         engine: EngineConfig,
         queue: QueueConfig,
         listener: BatchListener,
+        *,
         aligner: Aligner | None = None,
         background: Background | None = None,
     ) -> None:
@@ -72,7 +73,14 @@ class ServedModel:
         self._version = folder_version(config.path)
         self.translator, backend, control_backend = self._load()
         self.source, self.targets = _languages(config, self.translator)
-        self.batcher = Batcher(backend, queue, listener, max(1, engine.workers), control_backend, background)
+        self.batcher = Batcher(
+            backend,
+            queue,
+            listener,
+            threads=max(1, engine.workers),
+            control_backend=control_backend,
+            background=background,
+        )
 
     @property
     def name(self) -> str:

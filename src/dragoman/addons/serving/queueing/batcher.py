@@ -79,6 +79,7 @@ class Batcher:
         backend: Backend,
         config: QueueConfig,
         listener: BatchListener = lambda batch: None,
+        *,
         threads: int = 1,
         control_backend: Backend | None = None,
         background: Background | None = None,

@@ -278,7 +278,7 @@ class _Masker:
             self._add(begin + part.start(1), begin + part.end(1), kind, is_word=is_word)
 
     def _add(
-        self, begin: int, end: int, kind: Kind, name: str = "", is_word: bool = False, is_container: bool = False
+        self, begin: int, end: int, kind: Kind, name: str = "", *, is_word: bool = False, is_container: bool = False
     ) -> None:
         if begin >= end:
             return

@@ -141,6 +141,7 @@ def add_message(
     text: str,
     raws: Sequence[str],
     receive: Callable[[str | Passage], object],
+    *,
     marks: Mapping[int, Callable[[PassageBuilder], None]] | None = None,
     counts: bool = False,
     mnemonics: bool = False,

@@ -111,7 +111,7 @@ def _plain(segment: _Segment, text: str, begin: int, counts: bool) -> Iterator[s
     builder = PassageBuilder(lambda translation, starts: escape_xml(escape(translation, starts)))
     end = begin + len(text)
     marks = {at - begin: add for at, add in segment.marks.items() if begin <= at < end}
-    add_message(builder, text, segment.raws[begin:end], found.append, marks, counts)
+    add_message(builder, text, segment.raws[begin:end], found.append, marks=marks, counts=counts)
     builder.finish(found.append)
     yield from found
 
