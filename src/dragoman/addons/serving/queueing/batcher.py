@@ -1,6 +1,7 @@
 """`Batcher`: translates queued lines in batches on several threads. A batch mixes the lines of many clients."""
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from threading import Thread
@@ -224,13 +225,28 @@ class Batcher:
         in_flight: "InFlight",
         on_check: Callable[[], None] | None = None,
     ) -> None:
-        """Translate a group of lines, until no ticket needs any of them. on_check: as in `Cancellation`."""
-        reporter = BatchReporter(self._listener)
+        """Translate a group of lines, until no ticket needs any of them. on_check: as in `Cancellation`.
+
+        If the group fails, its remaining lines are translated one by one.
+        """
+        reporter, waiting = BatchReporter(self._listener), deque([lines])
+        results: Iterator[Hypotheses] = iter(())
         reporter.record_start(in_flight.tokens)
         try:
             with in_flight.cancellation(lines, on_check).active():
-                for line, result in _translate_with_retries(backend, lines):
-                    reporter.record_result(in_flight.finish(line, result), len(lines))
+                while waiting:
+                    group = waiting.popleft()
+                    for index, line in enumerate(group):
+                        result: Hypotheses | Exception
+                        try:
+                            results = results if index else backend.translate(group)
+                            result = next(results)
+                        except Exception as error:
+                            if len(group) > 1:
+                                waiting.extend([each] for each in group[index:])
+                                break
+                            result = error
+                        reporter.record_result(in_flight.finish(line, result), len(lines))
         except Cancelled:
             for line in lines:
                 in_flight.drop(line)
@@ -374,20 +390,3 @@ class BatchReporter:
 def _is_control(line: TextRequest) -> bool:
     """Return whether a line has requirements or a guard, which may need several expensive searches."""
     return line[1].control is not None or line[1].guard is not None
-
-
-def _translate_with_retries(
-    backend: Backend, lines: Sequence[TextRequest]
-) -> Iterator[tuple[TextRequest, Hypotheses | BaseException]]:
-    """Yield each line with its hypotheses or its error. If the batch fails, its lines are translated one by one."""
-    completed_lines = 0
-    try:
-        for hypotheses in backend.translate(lines) if lines else ():
-            yield lines[completed_lines], hypotheses
-            completed_lines += 1
-    except Exception as error:
-        if len(lines) == 1:
-            yield lines[0], error
-            return
-    for line in lines[completed_lines:]:
-        yield from _translate_with_retries(backend, [line])

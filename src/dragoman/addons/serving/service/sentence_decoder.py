@@ -64,48 +64,48 @@ class SentenceDecoder:
         self, batcher: Batcher, batch: SentenceBatch, job: TranslationJob, prepare: Prepare, repair_seconds: float
     ) -> None:
         """repair_seconds: the timeout for decoding sentences again."""
-        self._batcher, self._pipeline, self._sentences, self._costs = (
-            batcher,
-            batch.pipeline,
-            batch.sentences,
-            batch.costs,
-        )
-        self._job, self._prepare, self._repair_seconds = job, prepare, repair_seconds
+        self._pipeline, self._sentences, self._costs = batch.pipeline, batch.sentences, batch.costs
+        self._batcher, self._job = batcher, job
+        self._prepare, self._repair_seconds = prepare, repair_seconds
         self._guarded: dict[int, TextRequest] = {}
         """The lines whose guard inspects the result of a search without it, by index."""
 
     async def decode(self, on_result: OnResult) -> list[Hypotheses]:
-        """Return the hypotheses of each sentence. May be called once. Raises RequestError and Overloaded.
+        """Return the hypotheses of each sentence, as the first of the pipeline's attempts that the model supports.
 
-        Cancelling this coroutine withdraws the lines from the queue.
+        Cancelling this coroutine withdraws the lines from the queue. Raises RequestError and Overloaded.
         """
+        reservation = None if self._job.reserve is None else self._job.reserve(sum(self._costs))
+        attempts, rejection = self._pipeline.attempts(self._sentences), ""
+
+        def next_lines() -> list[TextRequest] | None:
+            lines = next(attempts, None)
+            return None if lines is None else [self._reduce(*each) for each in enumerate(until_cancelled(lines))]
 
         def on_first_result(index: int, hypotheses: Hypotheses) -> None:
             if found := self._accept(index, hypotheses):
                 on_result(index, found)
 
-        try:
-            results = await self._decode_first(on_first_result)
-            repairs = await self._prepare(lambda: self._find_repairs(results))
-            if repairs:
-                await self._repair(repairs, results, on_result)
-            return results
-        finally:  # tickets refer to the decoder until the next garbage collection, which takes place rarely
-            self._sentences, self._costs = (), ()
-            self._guarded.clear()
+        while True:
+            lines = await self._prepare(next_lines)
+            if lines is None:
+                raise RequestError(rejection)
+            try:
+                return await self._submit(lines, self._costs, on_first_result)
+            except QueueFull:
+                if reservation is not None:
+                    reservation.cancel()
+                raise
+            except DataError as error:
+                raise RequestError(str(error)) from None
+            except ConfigError as error:
+                rejection = str(error)
 
-    def _find_repairs(self, results: list[Hypotheses]) -> dict[int, TextRequest]:
-        """Remove hypotheses with faults from the results. Return the lines to decode again, by index."""
-        faulty = dict[int, TextRequest]()
-        for index, hypotheses in enumerate(until_cancelled(list(results))):
-            accepted = self._accept(index, hypotheses)
-            if not accepted and index in self._guarded:
-                faulty[index] = self._guarded[index]
-            results[index] = accepted or hypotheses
-        return faulty | self._pipeline.repairs(self._sentences, [hypothesis_text(each[0]) for each in results])
-
-    async def _repair(self, repairs: dict[int, TextRequest], results: list[Hypotheses], on_result: OnResult) -> None:
-        """Decode lines again, and replace their results."""
+    async def repair(self, results: list[Hypotheses], on_result: OnResult) -> None:
+        """Remove hypotheses with faults from the results, and decode the sentences again that have no others."""
+        repairs = await self._prepare(lambda: self._find_repairs(results))
+        if not repairs:
+            return
         indices, repaired = list(repairs), dict[int, Hypotheses]()
 
         def on_repaired(line: int, hypotheses: Hypotheses) -> None:
@@ -125,6 +125,21 @@ class SentenceDecoder:
             on_result(index, hypotheses)
         for index, hypotheses in (repaired | missing).items():
             results[index] = hypotheses
+
+    def close(self) -> None:
+        """Release the sentences: tickets refer to the decoder until the next garbage collection, which is rare."""
+        self._sentences, self._costs = (), ()
+        self._guarded.clear()
+
+    def _find_repairs(self, results: list[Hypotheses]) -> dict[int, TextRequest]:
+        """Remove hypotheses with faults from the results. Return the lines to decode again, by index."""
+        faulty = dict[int, TextRequest]()
+        for index, hypotheses in enumerate(until_cancelled(list(results))):
+            accepted = self._accept(index, hypotheses)
+            if not accepted and index in self._guarded:
+                faulty[index] = self._guarded[index]
+            results[index] = accepted or hypotheses
+        return faulty | self._pipeline.repairs(self._sentences, [hypothesis_text(each[0]) for each in results])
 
     async def _assemble(self, lines: dict[int, TextRequest], results: Sequence[Hypotheses]) -> dict[int, Hypotheses]:
         """Return a translation of each line whose parts between the expected spans are translated as plain lines.
@@ -166,30 +181,6 @@ class SentenceDecoder:
         if request is not None and request.guard is not None:
             hypotheses = choose_without_retry(request.guard, text.text, hypotheses) or []
         return [each for each in hypotheses if self._pipeline.accepts(text, hypothesis_text(each))]
-
-    async def _decode_first(self, on_result: OnResult) -> list[Hypotheses]:
-        """Decode each sentence as the first of the pipeline's attempts that the model supports."""
-        reservation = None if self._job.reserve is None else self._job.reserve(sum(self._costs))
-        attempts, rejection = self._pipeline.attempts(self._sentences), ""
-
-        def next_lines() -> list[TextRequest] | None:
-            lines = next(attempts, None)
-            return None if lines is None else [self._reduce(*each) for each in enumerate(until_cancelled(lines))]
-
-        while True:
-            lines = await self._prepare(next_lines)
-            if lines is None:
-                raise RequestError(rejection)
-            try:
-                return await self._submit(lines, self._costs, on_result)
-            except QueueFull:
-                if reservation is not None:
-                    reservation.cancel()
-                raise
-            except DataError as error:
-                raise RequestError(str(error)) from None
-            except ConfigError as error:
-                rejection = str(error)
 
     async def _submit(
         self, lines: Sequence[TextRequest], costs: Sequence[int], on_result: OnResult

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeVar
@@ -90,7 +90,10 @@ class StepTranslation:
 
         prepare = _at_once if is_short else self._in_thread
         decoder = SentenceDecoder(self.step.batcher, batch, job, prepare, _REPAIR_FRACTION * limit.seconds)
-        found = iter(await decoder.decode(on_result))
+        with closing(decoder):
+            decoded = await decoder.decode(on_result)
+            await decoder.repair(decoded, on_result)
+        found = iter(decoded)
         results = [list(islice(found, len(document.sentences))) for document in documents]
 
         def assemble() -> list[TranslatedText]:
