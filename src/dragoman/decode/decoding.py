@@ -33,6 +33,7 @@ class Sampling:
     @classmethod
     def of(
         cls,
+        *,
         temperature: float | None = None,
         top_k: int | None = None,
         top_p: float | None = None,
@@ -94,6 +95,7 @@ def _search_overrides(settings: Overrides) -> list[Override]:
 
 def search_config(
     own: Mapping[str, Any],
+    *,
     beam: int | None = None,
     nbest: int = 1,
     length_penalty: float | str | None = None,

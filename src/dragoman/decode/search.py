@@ -206,7 +206,9 @@ def search(
     """
     configs = expand_configs(config, len(prompts))
     recorder = _recorder(prompts, configs) if any(config.tree for config in configs) else None
-    searching = _build_search(decoder, prompts, configs, (*_rules(configs, prompts), *rules), constraints, recorder)
+    searching = _build_search(
+        decoder, prompts, configs, rules=(*_rules(configs, prompts), *rules), constraints=constraints, recorder=recorder
+    )
     found = searching.run()
     trees = [None] * len(found) if recorder is None else recorder.trees()
     hypotheses = []
@@ -222,6 +224,7 @@ def _build_search(
     decoder: Decoder,
     prompts: Prompts,
     configs: Sequence[SearchConfig],
+    *,
     rules: Sequence[Rule],
     constraints: Constraints | None,
     recorder: TreeRecorder | None,
@@ -237,17 +240,23 @@ def _build_search(
                 "search.exact: remove these settings or the constraints"
             )
         beams = [config.beam for config in configs]
-        return ConstrainedSearch(decoder, prompts, beams, nbest, rules, constraints, keeps_totals)
+        return ConstrainedSearch(
+            decoder, prompts, beams, nbest, rules, constraints=constraints, keeps_totals=keeps_totals
+        )
     if any(config.exact for config in configs):
         expansions = [config.exact for config in configs]
-        return ExactSearch(decoder, prompts, beam, nbest, rules, keeps_totals, recorder, expansions=expansions)
+        return ExactSearch(
+            decoder, prompts, beam, nbest, rules, keeps_totals=keeps_totals, observer=recorder, expansions=expansions
+        )
     if all(config.diversity is None for config in configs):
-        return BeamSearch(decoder, prompts, beam, nbest, rules, keeps_totals, recorder)
+        return BeamSearch(decoder, prompts, beam, nbest, rules, keeps_totals=keeps_totals, observer=recorder)
     if len({(config.diversity, config.beam) for config in configs}) > 1:
         raise ConfigError("sentences that are searched together in groups need the same search.diversity and beam")
     diversity = configs[0].diversity
     assert diversity is not None
-    return DiverseBeamSearch(decoder, prompts, beam, nbest, rules, keeps_totals, recorder, diversity=diversity)
+    return DiverseBeamSearch(
+        decoder, prompts, beam, nbest, rules, keeps_totals=keeps_totals, observer=recorder, diversity=diversity
+    )
 
 
 def _recorder(prompts: Prompts, configs: Sequence[SearchConfig]) -> TreeRecorder:

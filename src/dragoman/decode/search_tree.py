@@ -184,11 +184,11 @@ class TreeRecorder:
                 key = int(ranked.parents[position, at]), int(ranked.tokens[position, at])
                 if key in chosen:
                     after[position, chosen[key]] = len(nodes)
-                nodes.append(self._node(ranked, position, at, rank, group, fate))
+                nodes.append(self._node(ranked, position, at, rank=rank, group=group, fate=fate))
             most = self._groups * self._candidate_count(sentence)
             for at in np.flatnonzero(forbidden.totals[position] > -np.inf).tolist()[:most]:
                 group = int(forbidden.parents[position, at]) // self._sizes[sentence]
-                nodes.append(self._node(forbidden, position, at, None, group, Fate.FORBIDDEN))
+                nodes.append(self._node(forbidden, position, at, rank=None, group=group, fate=Fate.FORBIDDEN))
             self._mark_stuck(trace, position, sentence)
         self._live = after[trace.stays]
 
@@ -234,7 +234,7 @@ class TreeRecorder:
                 yield at, group, rank, fate
 
     def _node(
-        self, candidates: "_Candidates", position: int, at: int, rank: int | None, group: int, fate: Fate
+        self, candidates: "_Candidates", position: int, at: int, *, rank: int | None, group: int, fate: Fate
     ) -> Node:
         return Node(
             parent=int(self._live[position, candidates.parents[position, at]]),

@@ -96,7 +96,9 @@ def score_alignments(
         )
     comparisons: list[dict[str, Comparison]] = [
         {
-            key: compare_resampled(scores[0][key], other[key], values[0][key], other_values[key], samples, seed)
+            key: compare_resampled(
+                scores[0][key], other[key], values[0][key], other_values[key], samples=samples, seed=seed
+            )
             for key in ALIGNMENT_METRICS
         }
         for other, other_values in zip(scores[1:], values[1:], strict=True)

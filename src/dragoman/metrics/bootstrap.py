@@ -77,7 +77,7 @@ def paired_bootstrap(
     else:
         measure = metric
     statistics = [measure.statistics(lines, *references) for lines in (first, second)]
-    return compare_statistics(statistics[0], statistics[1], measure, len(references), samples, seed)
+    return compare_statistics(statistics[0], statistics[1], measure, len(references), samples=samples, seed=seed)
 
 
 def compare_statistics(
@@ -85,6 +85,7 @@ def compare_statistics(
     second: Statistics,
     measure: SummedMetric,
     references: int,
+    *,
     samples: int = 1000,
     seed: int = 12345,
 ) -> Comparison:
@@ -94,7 +95,7 @@ def compare_statistics(
     resampled = [measure.corpus(np.array([rows[draw].sum(0) for draw in draws])) for rows in (first, second)]
     signature = f"{measure.signature(references)}|bs:{samples}|seed:{seed}"
     named = [measure.score_of(score, signature) for score in scores]
-    return compare_resampled(named[0], named[1], resampled[0], resampled[1], samples, seed)
+    return compare_resampled(named[0], named[1], resampled[0], resampled[1], samples=samples, seed=seed)
 
 
 def compare_resampled(
@@ -102,6 +103,7 @@ def compare_resampled(
     second: Score,
     first_resampled: NDArray[np.float64],
     second_resampled: NDArray[np.float64],
+    *,
     samples: int,
     seed: int,
 ) -> Comparison:

@@ -50,6 +50,7 @@ class Embedding(nn.Module):
         positions: PositionEmbedding,
         dropout: float,
         scaled: bool = True,
+        *,
         segments: nn.Embedding | None = None,
         norm: nn.Module | None = None,
         matches: nn.Embedding | None = None,

@@ -50,6 +50,7 @@ class FeedForward(nn.Module):
         inner: int,
         activation: Activation,
         dropout: float,
+        *,
         bias: bool = True,
         float32_output: bool = False,
     ) -> None:

@@ -88,7 +88,7 @@ def _parse(text: str, name: str) -> tuple[Any, dict[Key, int]]:
             node = loader.get_single_node()
             if node is None:
                 return None, lines
-            _record_lines(node, (), 0, lines, name, [0])
+            _record_lines(node, (), 0, lines=lines, name=name, count=[0])
             return loader.construct_document(node), lines
         finally:
             loader.dispose()
@@ -108,7 +108,7 @@ def _is_indented_with_tab(text: str, line: int) -> bool:
     return line < len(lines) and "\t" in lines[line][: len(lines[line]) - len(lines[line].lstrip())]
 
 
-def _record_lines(node: yaml.Node, key: Key, depth: int, lines: dict[Key, int], name: str, count: list[int]) -> None:
+def _record_lines(node: yaml.Node, key: Key, depth: int, *, lines: dict[Key, int], name: str, count: list[int]) -> None:
     """Record the line numbers of all keys below a node in `lines`. count: number of visited nodes, which is updated.
 
     Raises ConfigError for duplicate keys, keys that are not text, and documents with too many levels or values.
@@ -119,12 +119,12 @@ def _record_lines(node: yaml.Node, key: Key, depth: int, lines: dict[Key, int], 
     if isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
             lines[(*key, index)] = item.start_mark.line + 1
-            _record_lines(item, (*key, index), depth + 1, lines, name, count)
+            _record_lines(item, (*key, index), depth + 1, lines=lines, name=name, count=count)
     elif isinstance(node, yaml.MappingNode):
         for key_node, value in node.value:
             line = key_node.start_mark.line + 1
             if key_node.tag == "tag:yaml.org,2002:merge":
-                _record_lines(value, key, depth + 1, {}, name, count)
+                _record_lines(value, key, depth + 1, lines={}, name=name, count=count)
                 continue
             if not isinstance(key_node, yaml.ScalarNode) or key_node.tag != "tag:yaml.org,2002:str":
                 raise ConfigError(f"{name}, line {line}: the name of a setting must be text: put it in quotes")
@@ -139,4 +139,4 @@ def _record_lines(node: yaml.Node, key: Key, depth: int, lines: dict[Key, int], 
                 advice = "write a space after the colon" if ":" in str(inner_key[-1]) else "write null for no value"
                 raise ConfigError(f"{name}, line {line}: {full_name} has no value: {advice}")
             lines[inner_key] = line
-            _record_lines(value, inner_key, depth + 1, lines, name, count)
+            _record_lines(value, inner_key, depth + 1, lines=lines, name=name, count=count)

@@ -154,6 +154,7 @@ def plan_packed(
     lengths: NDArray[np.int32],
     tokens: int,
     limit: int,
+    *,
     seed: int,
     epoch: int,
     parts: Sequence[Part],

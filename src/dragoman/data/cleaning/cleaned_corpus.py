@@ -190,7 +190,9 @@ class CleanedCorpus:
                 counts[rule] += len(dropped)
         details = {rule: detail for rule, detail in self._details.items() if rule in counts}
         found = self._store_findings()
-        return CleaningReport.from_files(self.folder, self._count_items(), counts, self.unit, found, details)
+        return CleaningReport.from_files(
+            self.folder, self._count_items(), counts, unit=self.unit, found=found, details=details
+        )
 
     def _store_findings(self) -> list[FoundCount]:
         """Store the lines of the findings, one file per kind, and return the kinds with their numbers of lines."""

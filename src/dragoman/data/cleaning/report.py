@@ -171,6 +171,7 @@ class CleaningReport:
         folder: Path,
         total: int,
         counts: Mapping[str, int],
+        *,
         unit: str = "pairs",
         found: Sequence[FoundCount] = (),
         details: Mapping[str, str] | None = None,

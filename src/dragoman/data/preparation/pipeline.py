@@ -317,7 +317,7 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
             counts, marked = values["counts"], values.get("marked", {})
             found = [FoundCount(*each) for each in values.get("found", ())]
             stored = CleaningReport.from_files(
-                path, int(values[self.unit]), counts, self.unit, found, values.get("details")
+                path, int(values[self.unit]), counts, unit=self.unit, found=found, details=values.get("details")
             )
             report = replace(stored, marked=marked)
         except (OSError, KeyError, TypeError, ValueError) as error:

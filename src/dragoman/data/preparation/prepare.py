@@ -27,6 +27,7 @@ def prepare(
     cleaning: CleaningConfig,
     text: TextConfig | Tokenizers,
     folder: Path,
+    *,
     temperature: float | None = None,
     sample: int = SAMPLE,
     workers: int | None = None,

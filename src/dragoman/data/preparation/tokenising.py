@@ -107,7 +107,9 @@ def tokenise(
             with CleaningReport.file(folder, "max_tokens").open("ab") as file:
                 file.write(too_long.tobytes())
     found, details = tuple(cleaned.report.found), cleaned.report.details
-    return CleaningReport.from_files(folder, cleaned.report.total, counts, cleaned.unit, found, details)
+    return CleaningReport.from_files(
+        folder, cleaned.report.total, counts, unit=cleaned.unit, found=found, details=details
+    )
 
 
 PAIRS_PER_CALL = 2048

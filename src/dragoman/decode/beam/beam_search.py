@@ -49,6 +49,7 @@ class BeamSearch:
         beam: int,
         nbest: Sequence[int],
         rules: Sequence[Rule],
+        *,
         keeps_totals: bool = False,
         observer: Callable[[StepTrace], None] | None = None,
     ) -> None:
@@ -105,7 +106,7 @@ class BeamSearch:
         self._history.extend(live.links[chosen.rows.flatten()], chosen.tokens.flatten(), kept)
         self.finish(live, step, ranked, finished)
         full = self.prompts.limits[step.sentences] == step.lengths
-        stays = self.leave(before, live, step, chosen, best, full)
+        stays = self.leave(before, live, step, chosen=chosen, best=best, full=full)
         if self._observer is not None:
             self._observer(StepTrace(before, live, step, ranked, chosen, finished, stays, full))
         return self.reorder(live, chosen, stays) if len(stays) else None
@@ -164,6 +165,7 @@ class BeamSearch:
         before: LiveHypotheses,
         live: LiveHypotheses,
         step: Step,
+        *,
         chosen: Selection,
         best: NDArray[np.float32],
         full: NDArray[np.bool],

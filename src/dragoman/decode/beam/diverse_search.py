@@ -62,14 +62,14 @@ class DiverseBeamSearch(BeamSearch):
         beam: int,
         nbest: Sequence[int],
         rules: Sequence[Rule],
+        *,
         keeps_totals: bool = False,
         observer: Callable[[StepTrace], None] | None = None,
-        *,
         diversity: DiversityConfig,
     ) -> None:
         """beam: total size of all groups, a multiple of their number. Other arguments as in `BeamSearch`."""
         self.groups, self._strength = diversity.groups, diversity.strength
-        super().__init__(decoder, prompts, beam, nbest, rules, keeps_totals, observer)
+        super().__init__(decoder, prompts, beam, nbest, rules, keeps_totals=keeps_totals, observer=observer)
         self._ranked = int(candidates(self._size))
         # any token chosen by an earlier group may be penalised, and another candidate must replace it
         self._candidates = self._ranked + (self.groups - 1) * self._size

@@ -39,16 +39,16 @@ class ExactSearch(BeamSearch):
         beam: int,
         nbest: Sequence[int],
         rules: Sequence[Rule],
+        *,
         keeps_totals: bool = False,
         observer: Callable[[StepTrace], None] | None = None,
-        *,
         expansions: Sequence[int],
     ) -> None:
         """expansions: maximum number of prefixes to expand after the beam search, for each sentence; 0 for none.
 
         Other arguments as in `BeamSearch`, which they describe.
         """
-        super().__init__(decoder, prompts, beam, nbest, rules, keeps_totals, observer)
+        super().__init__(decoder, prompts, beam, nbest, rules, keeps_totals=keeps_totals, observer=observer)
         self._expansions = expansions
 
     @torch.no_grad()

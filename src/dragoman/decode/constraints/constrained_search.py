@@ -40,6 +40,7 @@ class ConstrainedSearch(BeamSearch):
         beams: Sequence[int],
         nbest: Sequence[int],
         rules: Sequence[Rule],
+        *,
         constraints: Constraints,
         keeps_totals: bool = False,
     ) -> None:
@@ -64,7 +65,7 @@ class ConstrainedSearch(BeamSearch):
         self._progress = Progress(constraints, prompts.tokens.device)
         others = [rule for rule in rules if not isinstance(rule, FixedBeamSizes)]
         widest = int(self._sizes.max(initial=1))
-        super().__init__(decoder, prompts, widest, nbest, [self._progress, *others], keeps_totals)
+        super().__init__(decoder, prompts, widest, nbest, [self._progress, *others], keeps_totals=keeps_totals)
         self._banks = torch.zeros(0)
         """The banks of the step's continuations: in the order of `Continuations` after `expand`, and in the order of
         `RankedContinuations` after `rank`.

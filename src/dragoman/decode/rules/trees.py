@@ -46,6 +46,7 @@ class TreeRestriction(Restriction):
         symbols: TreeSymbols,
         words: Sequence[int],
         allowed: Tensor,
+        *,
         limits: Sequence[int],
         openings: int,
         device: torch.device,

@@ -150,7 +150,7 @@ def compare(first: Report, second: Report) -> list[Comparison]:
         if defined.mean() < 1 - _LARGEST_UNDEFINED:
             continue
         values = sides[0][defined], sides[1][defined]
-        comparisons.append(compare_resampled(score, other, *values, int(defined.sum()), first.seed))
+        comparisons.append(compare_resampled(score, other, *values, samples=int(defined.sum()), seed=first.seed))
     return comparisons
 
 

@@ -202,7 +202,9 @@ class EncoderOnlyConfig(PresetSettings):
                 shared = SharedEmbedding(embedding, width, own_width)
                 own_encoder = settings.build(replace(context, embedding=cast("Embedding", shared), width=own_width))
             generator = EncoderOnly(own_width, limit, own_encoder, self.generator.head.build(own_width, table))
-        model = EncoderOnly(width, limit, encoder, head, generator, self.encoder.sentence_language)
+        model = EncoderOnly(
+            width, limit, encoder, head, generator=generator, sentence_language=self.encoder.sentence_language
+        )
         initialise_linear_layers(model)
         return model
 
@@ -217,7 +219,7 @@ class EncoderOnlyConfig(PresetSettings):
         norm = None if self.embedding_norm is None else self.embedding_norm.build(self.width)
         positions = scheme.build_embedding(self.width)
         dropout, scaled = self.dropout.embedding, self.scale_embeddings
-        return Embedding(table, positions, dropout, scaled, segments, norm, matches), table
+        return Embedding(table, positions, dropout, scaled, segments=segments, norm=norm, matches=matches), table
 
 
 class EncoderOnly(nn.Module):
@@ -233,6 +235,7 @@ class EncoderOnly(nn.Module):
         limit: LengthLimit,
         encoder: Any,
         head: nn.Module,
+        *,
         generator: "EncoderOnly | None" = None,
         sentence_language: str | None = None,
     ) -> None:

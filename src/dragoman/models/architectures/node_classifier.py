@@ -66,10 +66,10 @@ class NodeClassifier(nn.Module):
                 width,
                 config.output_heads if last else config.heads,
                 config.classes if last else config.width,
-                config.scorer,
-                "mean" if last else "concatenate",
-                config.dropout,
-                config.attention_dropout,
+                scorer=config.scorer,
+                combine="mean" if last else "concatenate",
+                dropout=config.dropout,
+                attention_dropout=config.attention_dropout,
             )
             self.layers.append(layer)
             width = layer.output_width

@@ -119,7 +119,7 @@ def describe_model(config: ModelSettings, sizes: VocabularySizes, length: int, d
                 f"({limit.setting}): choose a shorter length"
             )
     parameters = list(model.parameters())
-    parts = tuple(_parts([model], "", 0, depth, {}, 1))
+    parts = tuple(_parts([model], "", 0, max_depth=depth, counted={}, repeats=1))
     count, active = count_parameters(model), count_active_parameters(model)
     trained = sum(parameter.numel() for parameter in parameters if parameter.requires_grad)
     operations, footprint = Operations(0.0, 0.0, 0.0), Footprint(0, (), (), (), ())
@@ -170,7 +170,7 @@ def count_decoder_operations(config: ModelSettings, sizes: VocabularySizes, leng
 
 
 def _parts(
-    group: Sequence[nn.Module], name: str, depth: int, max_depth: int, counted: dict[int, str], repeats: int
+    group: Sequence[nn.Module], name: str, depth: int, *, max_depth: int, counted: dict[int, str], repeats: int
 ) -> Iterator[Part]:
     """Yield the parts of a group of identical modules, parents first.
 
@@ -189,7 +189,7 @@ def _parts(
         count = repeats * len(modules) // len(group)
         yield Part(full_name, type(modules[0]).__name__, depth, count, shapes, sum(new_sizes.values()), tied)
         if depth < max_depth:
-            yield from _parts(modules, full_name, depth + 1, max_depth, dict(counted), count)
+            yield from _parts(modules, full_name, depth + 1, max_depth=max_depth, counted=dict(counted), repeats=count)
         owners = {id(value): key.rpartition(".")[0] for key, value in modules[0].named_parameters()}
         counted |= {key: f"{full_name}.{owners.get(key, '')}".rstrip(".") for key in new_sizes}
 

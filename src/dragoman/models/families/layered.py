@@ -130,7 +130,14 @@ class LayeredDecoder(nn.Module):
 
         packing: packs the embedded tokens, or None. Only for the first step of decoders that pack.
         """
-        causal = CausalSpan(state.position, tokens.size(1), tokens.device, state.left_padding, state.capacity, packing)
+        causal = CausalSpan(
+            state.position,
+            tokens.size(1),
+            tokens.device,
+            left_padding=state.left_padding,
+            capacity=state.capacity,
+            packing=packing,
+        )
         mask = tokens != PAD if self.training else None
         embedded = self.embedding(tokens, state.position, mask, left_padding=state.left_padding)
         if packing is None:

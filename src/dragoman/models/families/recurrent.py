@@ -81,9 +81,9 @@ class RecurrentEncoder(nn.Module):
             width,
             config.hidden or width,
             config.layers,
-            config.bidirectional,
-            context.dropout.residual,
-            config.connections,
+            bidirectional=config.bidirectional,
+            dropout=context.dropout.residual,
+            connections=config.connections,
         )
         is_model_width = self.reader.output_width == width
         self.output = nn.Identity() if is_model_width else nn.Linear(self.reader.output_width, width)

@@ -66,8 +66,8 @@ class _Layers(Config):
                 self.feedforward,
                 self.activation,
                 context.dropout.feedforward,
-                self.feedforward_bias,
-                self.float32_output,
+                bias=self.feedforward_bias,
+                float32_output=self.float32_output,
             )
 
         return network() if self.experts is None else self.experts.build(context.width, network)

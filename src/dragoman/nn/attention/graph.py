@@ -55,6 +55,7 @@ class GraphAttention(nn.Module):
         width: int,
         heads: int,
         head_width: int,
+        *,
         scorer: ScorerConfig,
         combine: Literal["concatenate", "mean"],
         dropout: float,

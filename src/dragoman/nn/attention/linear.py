@@ -119,7 +119,13 @@ class LinearAttention(Attention):
             else:
                 outer, total = cache[:2]
             means, normaliser, outer, total = _causal(
-                queries, keys, rotated_queries, rotated_keys, values, outer, total
+                queries,
+                keys,
+                rotated_queries=rotated_queries,
+                rotated_keys=rotated_keys,
+                values=values,
+                outer=outer,
+                total=total,
             )
             new_cache: tuple[Tensor, ...] = (outer, total)
             if recorder() is not None:
@@ -203,6 +209,7 @@ class LinearAttention(Attention):
 def _causal(
     queries: Tensor,
     keys: Tensor,
+    *,
     rotated_queries: Tensor,
     rotated_keys: Tensor,
     values: Tensor,

@@ -102,7 +102,7 @@ class WindowAttention(SoftAttention):
         if length < self.block or recorder() is not None:
             mask = None
             if valid is not None or length > 1:
-                band = _band(length, key_count, before, left, right, vectors.device)
+                band = _band(length, key_count, before, left=left, right=right, device=vectors.device)
                 mask = Mask(band if valid is None else band & valid[:, None, None, :])
             return self.attend(queries._replace(start=before), keys, mask)
         size = self.block
@@ -111,7 +111,7 @@ class WindowAttention(SoftAttention):
             valid = torch.ones(rows, key_count, dtype=torch.bool, device=vectors.device)
         margin = left - before
         valid = _blocks(valid[:, None, :, None], count, size, margin, left + right)[:, :, None, :, 0]
-        mask = Mask(_band(size, left + size + right, left, left, right, vectors.device) & valid)
+        mask = Mask(_band(size, left + size + right, left, left=left, right=right, device=vectors.device) & valid)
         if query_mask is not None:
             query_mask = _blocks(query_mask[:, None, :, None], count, size, 0, 0)[:, 0, :, 0]
         blocks = Queries(_blocks(vectors, count, size, 0, 0), rows * count, left, query_mask)
@@ -120,7 +120,7 @@ class WindowAttention(SoftAttention):
         return result if packing is None else packing.pack(result)
 
 
-def _band(queries: int, keys: int, before: int, left: int, right: int, device: torch.device) -> Tensor:
+def _band(queries: int, keys: int, before: int, *, left: int, right: int, device: torch.device) -> Tensor:
     """Return the mask (1, 1, queries, keys) bool of keys within the window. The first query is at key `before`."""
     offsets = torch.arange(keys, device=device) - torch.arange(before, before + queries, device=device)[:, None]
     return ((offsets >= -left) & (offsets <= right))[None, None]

@@ -63,7 +63,7 @@ class Cell(nn.Module):
         states = tuple(state.to(weight.dtype) for state in states)
         if torch.is_grad_enabled():
             return Scan.apply(self, drive, weight, bias, *states)  # type: ignore[no-any-return,no-untyped-call]
-        return _run(self, drive, weight, bias, states, keep=False)[0]
+        return _run(self, drive, weight=weight, bias=bias, states=states, keep=False)[0]
 
     def product_bias(self) -> Tensor | None:
         """Return the bias (gates·H) of the product Uh, or None if it can be part of the drive."""
@@ -99,7 +99,7 @@ class Scan(torch.autograd.Function):
         context: Any, cell: Cell, drive: Tensor, weight: Tensor, bias: Tensor | None, *states: Tensor
     ) -> tuple[Tensor, ...]:
         """See `Cell.forward`."""
-        outputs, path, factors, saved, factor = _run(cell, drive, weight, bias, states, keep=True)
+        outputs, path, factors, saved, factor = _run(cell, drive, weight=weight, bias=bias, states=states, keep=True)
         context.cell, context.drive_type, context.biased = cell, drive.dtype, bias is not None
         context.save_for_backward(saved, factor, factors, *path)
         context.set_materialize_grads(False)
@@ -135,7 +135,7 @@ class Scan(torch.autograd.Function):
 
 
 def _run(
-    cell: Cell, drive: Tensor, weight: Tensor, bias: Tensor | None, states: States, keep: bool
+    cell: Cell, drive: Tensor, *, weight: Tensor, bias: Tensor | None, states: States, keep: bool
 ) -> tuple[States, list[Tensor], Tensor, Tensor, Tensor]:
     """Run the scan.
 

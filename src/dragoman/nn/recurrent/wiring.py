@@ -59,7 +59,15 @@ class WiringSizes:
         The summary is the last input. context: width of an additional input of every other layer; 0: none.
         """
         widths = [*inputs, *([self.summary] if self.summary else [])]
-        return Stack(self.cell, widths, self.hidden, self.layers, self.dropout, self.connections, context)
+        return Stack(
+            self.cell,
+            widths,
+            self.hidden,
+            self.layers,
+            dropout=self.dropout,
+            connections=self.connections,
+            context=context,
+        )
 
 
 class Wiring(nn.Module):

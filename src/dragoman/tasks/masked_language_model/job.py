@@ -105,7 +105,9 @@ class MaskedLanguageModelJob(TextJob):
             return super().plan(epoch)
         parts = self.prepared.parts
         seed, special = self.run.train.seed, self.block_special
-        return plan_packed(self.lengths, self.batch_tokens, data.block, seed, epoch, parts, special)
+        return plan_packed(
+            self.lengths, self.batch_tokens, data.block, seed=seed, epoch=epoch, parts=parts, special=special
+        )
 
     def batches(self, plan: BatchPlan, start: int, epoch: int, pin: bool) -> Loader[MaskedBatch]:
         """Return batches that a thread reads and masks. The masks depend on seed, epoch and row."""

@@ -99,7 +99,8 @@ class PositionsState(ViewState):
             raise ConfigError(f"padding {self.padding} exceeds the {self.tokens} tokens: choose a smaller number")
         cpu, size = torch.device("cpu"), (self.tokens, self.tokens)
         causal, prefix = (
-            CausalSpan(0, self.tokens, cpu, left_padding).mask for left_padding in (None, torch.tensor([self.padding]))
+            CausalSpan(0, self.tokens, cpu, left_padding=left_padding).mask
+            for left_padding in (None, torch.tensor([self.padding]))
         )
         assert causal is not None and prefix is not None  # there are at least two tokens
         present = torch.arange(self.tokens)[None] < self.tokens - self.padding

@@ -74,7 +74,12 @@ def _search(
                 allowed[row, : len(words)] = allowed_tags(words, symbols.tags, config.punctuation or {})
         rules.append(
             TreeRestriction(
-                symbols, lengths, torch.from_numpy(allowed), prompts.limits.tolist(), config.openings, device
+                symbols,
+                lengths,
+                torch.from_numpy(allowed),
+                limits=prompts.limits.tolist(),
+                openings=config.openings,
+                device=device,
             )
         )
     hypotheses = search(decoder, prompts, configs, rules)
