@@ -133,7 +133,14 @@ class SamplingOptions:
         """Return the sampling settings. Raises ConfigError for an invalid value."""
         from dragoman.decode.decoding import Sampling
 
-        return Sampling.of(self.temperature, self.top_k, self.top_p, self.seed, samples, settings)
+        return Sampling.of(
+            temperature=self.temperature,
+            top_k=self.top_k,
+            top_p=self.top_p,
+            seed=self.seed,
+            samples=samples,
+            settings=settings,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
