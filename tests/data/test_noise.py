@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 from small_vocabularies import KINDS, small_tokenizer
 
-from dragoman.data.batches.batch import Batch, excerpts
+from dragoman.data.batches.batch import Batch, document_blocks
 from dragoman.data.batches.denoising import DenoisingCollator
 from dragoman.data.batches.masking import MASK
 from dragoman.data.noise.noise import BaseNoiseConfig, Corruption, NoisyText
@@ -210,7 +210,7 @@ def test_all_orders_of_sentences_are_equally_likely() -> None:
 
 def collate(rows: list[int], epoch: int = 0, seed: int = 1) -> Batch:
     infilling = Corruption(config(kind="infilling"), tokenizer("bpe"), seed)
-    texts = [excerpts(text(20 + row, row).tolist(), 1000)[0] for row in rows]
+    texts = [document_blocks(text(20 + row, row).tolist(), 1000)[0] for row in rows]
     return DenoisingCollator(infilling, epoch)(texts, rows)
 
 

@@ -135,7 +135,7 @@ class Dataset:
 
 
 class TextDataset(Dataset):
-    """N excerpts of documents for a language model. A row has one side: the labels of one excerpt.
+    """N blocks of documents for a language model. A row has one side: the labels of one block.
 
     The labels of all documents are stored, with EOS after each document. For a row with n labels, `take` returns n + 1
     ids: the preceding token (BOS at the start of a document) and the labels.

@@ -10,7 +10,7 @@ import torch
 from pydantic import ValidationError
 from small_vocabularies import KINDS, small_tokenizer
 
-from dragoman.data.batches.batch import excerpts
+from dragoman.data.batches.batch import document_blocks
 from dragoman.data.batches.epoch import Part
 from dragoman.data.batches.labelled import NO_LABEL
 from dragoman.data.batches.masked import SPECIAL, MaskedBatch, MaskedCollator, fill_rows, plan_packed
@@ -34,7 +34,7 @@ def collate(
     texts: list[list[int]], epoch: int = 0, length: int | None = None, seed: int = 1, **settings: object
 ) -> MaskedBatch:
     masker = Masker(MaskingConfig.model_validate(settings), tokenizer("bpe"), seed)
-    rows = [excerpts(ids, 1000)[0] for ids in texts]
+    rows = [document_blocks(ids, 1000)[0] for ids in texts]
     return MaskedCollator(masker, epoch, length)(rows, list(range(len(rows))))
 
 
@@ -85,7 +85,7 @@ def test_masks_depend_on_seed_epoch_and_row_and_on_nothing_else() -> None:
     assert not torch.equal(first.labels, collate(texts, epoch=1).labels)
     assert not torch.equal(first.labels, collate(texts, seed=2).labels)
     masker = Masker(MaskingConfig(), tokenizer("bpe"), 1)
-    alone = MaskedCollator(masker)([excerpts(texts[2], 1000)[0]], [2])
+    alone = MaskedCollator(masker)([document_blocks(texts[2], 1000)[0]], [2])
     assert torch.equal(alone.inputs[0], first.inputs[2, : alone.inputs.size(1)])
 
 
@@ -120,7 +120,7 @@ def test_rows_are_filled_in_order() -> None:
     assert int((batch.inputs == BOS).sum()) == len(texts)
 
 
-def test_a_packed_epoch_reads_each_excerpt_once_in_a_new_order() -> None:
+def test_a_packed_epoch_reads_each_block_once_in_a_new_order() -> None:
     lengths = np.random.default_rng(1).integers(1, 30, (500, 1)).astype(np.int32)
     plans = [plan_packed(lengths, 256, 64, 1, epoch, [Part(500, 1.0)]) for epoch in (0, 0, 1)]
     orders = [np.concatenate(list(plan.batches)).tolist() for plan in plans]

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from dragoman.base.errors import DataError
-from dragoman.data.cleaning.blocks import block_file, read_block, unpack_texts
+from dragoman.data.cleaning.chunks import chunk_file, read_chunk, unpack_texts
 from dragoman.data.cleaning.clean import clean as clean_into
 from dragoman.data.cleaning.clean import report_cleaning
 from dragoman.data.cleaning.cleaned_corpus import CleanedCorpus
@@ -177,7 +177,7 @@ def stored(pairs: list[Pair], folder: Path, config: CleaningConfig) -> CleanedCo
 
 
 def texts(cleaned: CleanedCorpus, side: str) -> list[str]:
-    joined, ends = read_block(block_file(cleaned.folder, 0), side, f"{side}_ends")
+    joined, ends = read_chunk(chunk_file(cleaned.folder, 0), side, f"{side}_ends")
     return unpack_texts(joined, ends, np.arange(len(ends)))
 
 

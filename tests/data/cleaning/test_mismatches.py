@@ -164,10 +164,10 @@ def test_decoys_of_large_corpora_are_learned_as_rarely_as_pairs(
 
 
 @pytest.mark.slow
-def test_blocks_workers_and_an_earlier_call_give_the_same_verdicts(
+def test_chunks_workers_and_an_earlier_call_give_the_same_verdicts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dragoman.data.cleaning.blocks.PAIRS", 400)
+    monkeypatch.setattr("dragoman.data.cleaning.chunks.PAIRS", 400)
     sources, targets, _ = corpus()
     pairs = [Pair(line, *texts) for line, texts in enumerate(zip(sources, targets, strict=True), start=1)]
     config = CleaningConfig(mismatched=True)

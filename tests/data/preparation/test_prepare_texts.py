@@ -51,7 +51,7 @@ def run(
 
 
 def texts(prepared: PreparedCorpora) -> list[str]:
-    """Return the documents, joined from their excerpts."""
+    """Return the documents, joined from their blocks."""
     found: list[list[int]] = []
     for row in range(len(prepared.dataset)):
         ids = prepared.dataset[row][0].tolist()

@@ -13,7 +13,7 @@ from dragoman import Predictor, evaluate_labels, evaluate_pairs, predict, score,
 from dragoman.base.errors import ConfigError, DataError, ModelError
 from dragoman.checkpoint.tensors import load_tensors
 from dragoman.cli.main import main
-from dragoman.data.batches.batch import excerpts
+from dragoman.data.batches.batch import document_blocks
 from dragoman.data.batches.masked import MaskedCollator
 from dragoman.data.batches.masking import MASK, Masker, MaskingConfig
 from dragoman.inference.prediction.pseudo_likelihood import pseudo_log_likelihoods
@@ -105,7 +105,7 @@ def test_the_loss_is_the_cross_entropy_at_masked_places_only(body: Path) -> None
         VocabularySizes(tokenizer.size, tokenizer.size)
     )
     collate = MaskedCollator(Masker(MaskingConfig(), tokenizer, 1))
-    batch = collate([excerpts(tokenizer.encode(line), 50)[0] for line in LINES], range(len(LINES)))
+    batch = collate([document_blocks(tokenizer.encode(line), 50)[0] for line in LINES], range(len(LINES)))
     calls: list[int] = []
     model.head.transform.register_forward_hook(lambda module, inputs, output: calls.append(len(output)))
     loss = CrossEntropy(0.0)(model.eval(), batch)
@@ -204,7 +204,7 @@ def test_a_pseudo_log_likelihood_masks_each_token_in_turn(body: Path) -> None:
     assert small == pytest.approx(expected, abs=1e-4)
 
 
-def test_long_texts_are_scored_in_excerpts(body: Path) -> None:
+def test_long_texts_are_scored_in_blocks(body: Path) -> None:
     predictor = Predictor.load(body, "cpu")
     assert predictor.limit == 24
     ids = predictor.tokenizer.encode("a dog runs in the park . " * 6)

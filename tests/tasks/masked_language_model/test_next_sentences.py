@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dragoman import Predictor, train
 from dragoman.base.errors import ConfigError
-from dragoman.data.batches.batch import excerpts
+from dragoman.data.batches.batch import document_blocks
 from dragoman.data.batches.labelled import NO_LABEL
 from dragoman.data.batches.masked import MaskedBatch, MaskedCollator
 from dragoman.data.batches.masking import MASK, Masker, MaskingConfig
@@ -34,7 +34,7 @@ def maker(documents: list[int] | None = None) -> PairMaker:
 
 def collate(length: int | None = None) -> MaskedBatch:
     collator = MaskedCollator(Masker(MaskingConfig(), TOKENIZER, 1), 0, length, maker())
-    return collator([excerpts(ids.tolist(), 1000)[0] for ids in TEXTS], range(len(TEXTS)))
+    return collator([document_blocks(ids.tolist(), 1000)[0] for ids in TEXTS], range(len(TEXTS)))
 
 
 def test_half_of_the_second_texts_are_from_other_documents() -> None:

@@ -1,4 +1,4 @@
-"""Padded batches of sentence pairs, or of excerpts of plain text, for models and objectives."""
+"""Padded batches of sentence pairs, or of blocks of plain text, for models and objectives."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -196,16 +196,17 @@ def collate(
 
 @dataclass(frozen=True)
 class TextBatch(TargetBatch):
-    """B excerpts of documents, padded on the right. No row spans two documents.
+    """B blocks of documents, padded on the right. No row spans two documents.
 
     A row starts a document if its first input is BOS, and ends a document if its last label is EOS. The first input of
-    every other row is the last label of the preceding excerpt.
+    every other row is the last label of the preceding block.
     """
 
 
-def collate_text(excerpts: Sequence[Sequence[int] | NDArray[Any]] | Sentences, rows: Sequence[int]) -> TextBatch:
-    """Return a `TextBatch` from n + 1 ids per row with n labels, as returned by `TextDataset.take` and `excerpts`."""
-    ids, mask = pad(excerpts)
+def collate_text(blocks: Sequence[Sequence[int] | NDArray[Any]] | Sentences, rows: Sequence[int]) -> TextBatch:
+    """Return a `TextBatch` from n + 1 ids per row with n labels, as returned by `TextDataset.take` and
+    `document_blocks`."""
+    ids, mask = pad(blocks)
     target_mask = mask[:, 1:].contiguous()
     return TextBatch(
         inputs=torch.where(target_mask, ids[:, :-1], PAD),
@@ -216,8 +217,8 @@ def collate_text(excerpts: Sequence[Sequence[int] | NDArray[Any]] | Sentences, r
     )
 
 
-def excerpts(document: Sequence[int], block: int) -> list[list[int]]:
-    """Divide the ids of a document, without special symbols, into excerpts of at most `block` labels.
+def document_blocks(document: Sequence[int], block: int) -> list[list[int]]:
+    """Divide the ids of a document, without special symbols, into blocks of at most `block` labels.
 
     See `TextDataset`.
     """

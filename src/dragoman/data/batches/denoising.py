@@ -13,7 +13,7 @@ from dragoman.data.noise.noise import Corruption
 
 @dataclass(frozen=True)
 class DenoisingCollator:
-    """Makes batches from excerpts of documents, as `TextDataset.take` and `excerpts` return them.
+    """Makes batches from blocks of documents, as `TextDataset.take` and `document_blocks` return them.
 
     epoch: number of the epoch, which determines the noise together with the rows.
     """
@@ -21,10 +21,10 @@ class DenoisingCollator:
     corruption: Corruption
     epoch: int = 0
 
-    def __call__(self, excerpts: Sentences | Sequence[Sequence[int]], rows: Sequence[int]) -> Batch:
-        """Return a batch of pairs. rows: dataset row of each excerpt."""
-        if not isinstance(excerpts, Sentences):
-            excerpts = Sentences.of(excerpts)
-        texts = np.split(excerpts.ids.astype(np.int64), np.cumsum(excerpts.lengths)[:-1])
+    def __call__(self, blocks: Sentences | Sequence[Sequence[int]], rows: Sequence[int]) -> Batch:
+        """Return a batch of pairs. rows: dataset row of each block."""
+        if not isinstance(blocks, Sentences):
+            blocks = Sentences.of(blocks)
+        texts = np.split(blocks.ids.astype(np.int64), np.cumsum(blocks.lengths)[:-1])
         pairs = [self.corruption.corrupt(content(ids), self.epoch, row) for ids, row in zip(texts, rows, strict=True)]
         return collate([pair.source for pair in pairs], [pair.target for pair in pairs], rows)

@@ -58,7 +58,7 @@ class MaskedBatch(TargetBatch):
 
 @dataclass(frozen=True)
 class MaskedCollator:
-    """Makes batches from excerpts of documents, as `TextDataset.take` and `excerpts` return them.
+    """Makes batches from blocks of documents, as `TextDataset.take` and `document_blocks` return them.
 
     epoch: number of the epoch, which determines the masks together with the rows. length: maximum number of tokens of a
     row with several documents; None: one document per row. pairs: divides documents into two parts, for next-sentence
@@ -70,11 +70,11 @@ class MaskedCollator:
     length: int | None = None
     pairs: PairMaker | None = None
 
-    def __call__(self, excerpts: Sentences | Sequence[Sequence[int]], rows: Sequence[int]) -> MaskedBatch:
-        """Return a batch. rows: dataset row of each excerpt. At least one token is predicted if there is any text."""
-        if not isinstance(excerpts, Sentences):
-            excerpts = Sentences.of(excerpts)
-        texts = [content(ids) for ids in np.split(excerpts.ids.astype(np.int64), np.cumsum(excerpts.lengths)[:-1])]
+    def __call__(self, blocks: Sentences | Sequence[Sequence[int]], rows: Sequence[int]) -> MaskedBatch:
+        """Return a batch. rows: dataset row of each block. At least one token is predicted if there is any text."""
+        if not isinstance(blocks, Sentences):
+            blocks = Sentences.of(blocks)
+        texts = [content(ids) for ids in np.split(blocks.ids.astype(np.int64), np.cumsum(blocks.lengths)[:-1])]
         divided = [self._divide(ids, row) for ids, row in zip(texts, rows, strict=True)]
         texts = [np.concatenate(pair.parts) for pair in divided]
         draws = [self.masker.mask(ids, self.epoch, row) for ids, row in zip(texts, rows, strict=True)]
@@ -127,9 +127,9 @@ def _frame(ids: NDArray[np.int64], cut: int | None, first: int, last: int) -> ND
     return np.concatenate([[first], *(piece for part in parts for piece in (part, [last]))])
 
 
-def content(excerpt: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the tokens of an excerpt of a document, without the preceding token and without the EOS at its end."""
-    ids = excerpt[1:]
+def content(block: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the tokens of a block of a document, without the preceding token and without the EOS at its end."""
+    ids = block[1:]
     return ids[:-1] if len(ids) and ids[-1] == EOS else ids
 
 
@@ -160,11 +160,11 @@ def plan_packed(
     parts: Sequence[Part],
     special: int = SPECIAL,
 ) -> BatchPlan:
-    """Put every excerpt of an epoch, in random order, into a batch of rows with several documents.
+    """Put every block of an epoch, in random order, into a batch of rows with several documents.
 
     lengths: (N, 1), numbers of tokens without special symbols. tokens: maximum number of tokens of a batch with
-    padding. limit: maximum number of tokens of a row. special: number of special symbols of an excerpt. For other
-    arguments, see `plan_epoch`. `MaskedCollator` divides the excerpts of a batch into the same rows.
+    padding. limit: maximum number of tokens of a row. special: number of special symbols of a block. For other
+    arguments, see `plan_epoch`. `MaskedCollator` divides the blocks of a batch into the same rows.
     """
     rows = EpochRows(parts, seed, epoch)
     blocks = [rows.block(number) for number in range(len(rows))]

@@ -27,10 +27,10 @@ class SentencePair(NamedTuple):
 
 @dataclass(frozen=True)
 class PairMaker:
-    """Divides an excerpt at a random word boundary, and replaces half of the second parts by text of other documents.
+    """Divides a block at a random word boundary, and replaces half of the second parts by text of other documents.
 
-    read: returns the tokens of an excerpt, without special symbols. documents: (N,) number of the document of each
-    excerpt. The result depends only on seed, epoch and excerpt.
+    read: returns the tokens of a block, without special symbols. documents: (N,) number of the document of each
+    block. The result depends only on seed, epoch and block.
     """
 
     tokenizer: Tokenizer
@@ -39,7 +39,7 @@ class PairMaker:
     seed: int
 
     def divide(self, ids: NDArray[np.int64], epoch: int, row: int) -> SentencePair:
-        """Return the parts of excerpt `row`, whose tokens are `ids`."""
+        """Return the parts of block `row`, whose tokens are `ids`."""
         draw = np.random.default_rng((self.seed, epoch, row, _DRAW))
         cuts = self._boundaries(ids)
         if not len(cuts):

@@ -14,7 +14,7 @@ _COLUMNS = 8
 
 @dataclass(frozen=True)
 class BatchShapes:
-    """The shapes of batches of sentence pairs or excerpts.
+    """The shapes of batches of sentence pairs or blocks.
 
     longest: the number of tokens of the longest example of each side, if shapes are rounded; no columns are added
     beyond it, because a model may have no more positions. None: shapes are not rounded. packed: usual number of packed

@@ -1,4 +1,4 @@
-"""Cleaning: checks a corpus against rules and stores it block by block, on all cores. A killed run can be resumed."""
+"""Cleaning: checks a corpus against rules and stores it chunk by chunk, on all cores. A killed run can be resumed."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dragoman.base.files import atomic_write
 from dragoman.base.progress import Progress
-from dragoman.data.cleaning.blocks import block_file, divide_into_blocks, is_whole_block, pack_texts, write_block
+from dragoman.data.cleaning.chunks import chunk_file, divide_into_chunks, is_whole_chunk, pack_texts, write_chunk
 from dragoman.data.cleaning.cleaned_corpus import CleanedCorpus, CleanedTextCorpus
 from dragoman.data.cleaning.mismatches import PairScoring
 from dragoman.data.cleaning.report import RULES, CleaningReport
@@ -24,13 +24,13 @@ _READ = "read.json"
 
 
 @dataclass(frozen=True)
-class BlockCleaner:
-    """Normalises and checks the items of a block, and stores the block.
+class ChunkCleaner:
+    """Normalises and checks the items of a chunk, and stores the chunk.
 
     texts: whether to store the texts of the kept items. normalizations: the Unicode normalisation of each side.
 
-    For its n items, a block file contains `verdicts` (n,) uint8, where 0 means kept and 1 + i that the item breaks rule
-    i, `lines` (n,) int64, and the arrays of `Rules.block_arrays`. For the m items that break no rule by themselves, it
+    For its n items, a chunk file contains `verdicts` (n,) uint8, where 0 means kept and 1 + i that the item breaks rule
+    i, `lines` (n,) int64, and the arrays of `Rules.chunk_arrays`. For the m items that break no rule by themselves, it
     contains `digests` (m, 2) uint64, `scripts` (sides, m) uint8, which are indices into `names`, the arrays of
     `Rules.kept_arrays`, and for each side the concatenated UTF-8 and the ends of the texts, under the name of the side.
     If there are f findings of k kinds, it contains `finding_kinds` (k, 3), which are settings, sides and names, and
@@ -43,7 +43,7 @@ class BlockCleaner:
     normalizations: tuple[Normalization, ...]
 
     def __call__(self, task: tuple[int, Sequence[Item]]) -> None:
-        """Process a block. task: number and items of the block."""
+        """Process a chunk. task: number and items of the chunk."""
         number, items = task
         if set(self.normalizations) != {"none"}:
             items = [item.normalised(self.normalizations) for item in items]
@@ -54,7 +54,7 @@ class BlockCleaner:
         arrays: dict[str, NDArray[np.generic]] = {
             "verdicts": verdicts,
             "lines": np.array([item.line for item in items], np.int64),
-            **rules.block_arrays(items),
+            **rules.chunk_arrays(items),
             **rules.kept_arrays(kept),
             **_finding_arrays(checked),
         }
@@ -73,7 +73,7 @@ class BlockCleaner:
         if self.texts:
             for index, side in enumerate(rules.sides):
                 arrays[side], arrays[f"{side}_ends"] = pack_texts([item.texts[index] for item in kept])
-        write_block(block_file(self.folder, number), arrays)
+        write_chunk(chunk_file(self.folder, number), arrays)
 
 
 def _finding_arrays(checked: Sequence[Checked]) -> dict[str, NDArray[np.generic]]:
@@ -97,7 +97,7 @@ def clean(
     normalizations: Sequence[Normalization] | None = None,
     scoring: PairScoring | None = None,
 ) -> CleanedCorpus:
-    """Check all items and store them in `folder`. Blocks from an earlier call are reused.
+    """Check all items and store them in `folder`. Chunks from an earlier call are reused.
 
     normalizations: the Unicode normalisation of each side; None: no normalisation. before: see `CleanedCorpus`.
     scoring: scores pairs for the rule `mismatched`, which requires `texts`. workers: number of processes; None: one per
@@ -110,9 +110,9 @@ def clean(
         sizes = json.loads((folder / _READ).read_text())
     except (OSError, ValueError):
         sizes = []
-        tasks = _missing_blocks(items, folder, sizes)
+        tasks = _missing_chunks(items, folder, sizes)
         with Progress("Cleaning", rules.items) as progress:
-            for _ in parallel_map(BlockCleaner(rules, folder, texts, forms), tasks, workers):
+            for _ in parallel_map(ChunkCleaner(rules, folder, texts, forms), tasks, workers):
                 progress.update(sum(sizes))
         atomic_write(folder / _READ, json.dumps(sizes))
     starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
@@ -127,12 +127,12 @@ def _unchanged(rules: Rules) -> list[Normalization]:
     return ["none" for _ in rules.sides]
 
 
-def _missing_blocks(items: Iterable[Item], folder: Path, sizes: list[int]) -> Iterator[tuple[int, Sequence[Item]]]:
-    """Yield the blocks that are not stored yet, and append the number of items of every block to `sizes`."""
-    for number, block in enumerate(divide_into_blocks(iter(items))):
-        sizes.append(len(block))
-        if not is_whole_block(block_file(folder, number)):
-            yield number, block
+def _missing_chunks(items: Iterable[Item], folder: Path, sizes: list[int]) -> Iterator[tuple[int, Sequence[Item]]]:
+    """Yield the chunks that are not stored yet, and append the number of items of every chunk to `sizes`."""
+    for number, chunk in enumerate(divide_into_chunks(iter(items))):
+        sizes.append(len(chunk))
+        if not is_whole_chunk(chunk_file(folder, number)):
+            yield number, chunk
 
 
 def report_cleaning(

@@ -1,4 +1,4 @@
-"""`CleanedCorpus`: the checked blocks of a corpus, and the verdicts that decide which items are kept."""
+"""`CleanedCorpus`: the checked chunks of a corpus, and the verdicts that decide which items are kept."""
 
 import math
 from collections import Counter
@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.data.cleaning.blocks import block_file, has_array, new_array, new_verdicts, open_verdicts, read_block
+from dragoman.data.cleaning.chunks import chunk_file, has_array, new_array, new_verdicts, open_verdicts, read_chunk
 from dragoman.data.cleaning.config import CleaningConfig, TextCleaningConfig
 from dragoman.data.cleaning.duplicates import mark_duplicates
 from dragoman.data.cleaning.length_ratio import UsualRatio
@@ -31,16 +31,16 @@ def text_bytes(folder: Path, starts: NDArray[np.int64], side: str) -> int:
     """Return the size in UTF-8 bytes of all kept texts on one side. folder, starts: as in `CleanedCorpus`."""
     verdicts, total = open_verdicts(folder), 0
     for number in range(len(starts) - 1):
-        block_verdicts, ends = read_block(block_file(folder, number), "verdicts", f"{side}_ends")
-        kept = verdicts[starts[number] : starts[number + 1]][block_verdicts == 0] == 0
+        chunk_verdicts, ends = read_chunk(chunk_file(folder, number), "verdicts", f"{side}_ends")
+        kept = verdicts[starts[number] : starts[number + 1]][chunk_verdicts == 0] == 0
         total += int(np.diff(ends, prepend=0)[kept].sum())
     return total
 
 
 class CleanedCorpus:
-    """The blocks of a corpus, and the verdicts on all its items.
+    """The chunks of a corpus, and the verdicts on all its items.
 
-    starts: (K + 1,) int64, the index of the first item of each of the K blocks, and the number of items. before:
+    starts: (K + 1,) int64, the index of the first item of each of the K chunks, and the number of items. before:
     earlier corpora, whose kept items are dropped from this corpus. side_names: names of the sides in the report.
     report: the dropped items, by rule; empty until `apply_rules`.
     """
@@ -56,13 +56,13 @@ class CleanedCorpus:
         before: Sequence["CleanedCorpus"] = (),
         side_names: Sequence[str] = (),
     ) -> None:
-        """Open the blocks, whose verdicts `apply_rules` completes."""
+        """Open the chunks, whose verdicts `apply_rules` completes."""
         self.folder, self.starts, self.before = folder, starts, before
         self._side_names = tuple(side_names) or self.sides
         self._details: dict[str, str] = {}
         self._verdicts = new_verdicts(folder, int(starts[-1]))
         for number in range(len(self)):
-            (verdicts,) = read_block(block_file(folder, number), "verdicts")
+            (verdicts,) = read_chunk(chunk_file(folder, number), "verdicts")
             self._verdicts[starts[number] : starts[number + 1]] = verdicts
         self.report = CleaningReport(int(starts[-1]), {}, self.unit)
 
@@ -93,7 +93,7 @@ class CleanedCorpus:
         return self.report.kept
 
     def verdicts(self, number: int) -> NDArray[np.uint8]:
-        """Return the verdicts on the items of a block. Kept items have verdict 0."""
+        """Return the verdicts on the items of a chunk. Kept items have verdict 0."""
         return self._verdicts[self.starts[number] : self.starts[number + 1]]
 
     def _apply_corpus_rules(self, config: CleaningConfig | TextCleaningConfig) -> None:
@@ -111,22 +111,22 @@ class CleanedCorpus:
             self._mark_length_ratios(config.max_ratio or math.inf)
 
     def _digests(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint64]]]:
-        """Yield the indices and digests of the items that break no rule by themselves, block by block."""
+        """Yield the indices and digests of the items that break no rule by themselves, chunk by chunk."""
         for number in range(len(self)):
-            verdicts, digests = read_block(block_file(self.folder, number), "verdicts", "digests")
+            verdicts, digests = read_chunk(chunk_file(self.folder, number), "verdicts", "digests")
             yield self.starts[number] + np.flatnonzero(verdicts == 0), digests
 
     def _kept_digests(self) -> Iterator[NDArray[np.uint64]]:
-        """Yield the digests of the kept items, block by block."""
+        """Yield the digests of the kept items, chunk by chunk."""
         for number in range(len(self)):
-            verdicts, digests = read_block(block_file(self.folder, number), "verdicts", "digests")
+            verdicts, digests = read_chunk(chunk_file(self.folder, number), "verdicts", "digests")
             yield digests[self.verdicts(number)[verdicts == 0] == 0]
 
     def _mark_wrong_scripts(self, config: CleaningConfig | TextCleaningConfig) -> None:
         """Mark items in a wrong script. This verdict overrides that on duplicates, whose scripts are identical."""
         counts = [Counter[str]() for _ in self.sides]
         for number in range(len(self)):
-            scripts, names = read_block(block_file(self.folder, number), "scripts", "names")
+            scripts, names = read_chunk(chunk_file(self.folder, number), "scripts", "names")
             for count, side in zip(counts, scripts, strict=True):
                 frequencies = np.bincount(side, minlength=len(names))
                 count.update({str(name): int(times) for name, times in zip(names, frequencies, strict=False) if name})
@@ -140,12 +140,12 @@ class CleanedCorpus:
             f"{name}: {', '.join(sorted(each)) or 'any'}" for name, each in expected
         )
         for number in range(len(self)):
-            verdicts, scripts, names = read_block(block_file(self.folder, number), "verdicts", "scripts", "names")
+            verdicts, scripts, names = read_chunk(chunk_file(self.folder, number), "verdicts", "scripts", "names")
             fits = np.ones(scripts.shape[1], dtype=bool)
             for side, each in zip(scripts, allowed, strict=True):
                 fits &= np.array([_fits(str(name), each) for name in names])[np.minimum(side, len(names) - 1)]
-            block = self.verdicts(number)
-            block[np.flatnonzero(verdicts == 0)[~fits]] = WRONG_SCRIPT
+            chunk = self.verdicts(number)
+            chunk[np.flatnonzero(verdicts == 0)[~fits]] = WRONG_SCRIPT
 
     def _mark_length_ratios(self, max_ratio: float) -> None:
         """Mark pairs whose length ratio is unusual. This verdict overrides that on duplicates, whose ratios are equal.
@@ -153,12 +153,12 @@ class CleanedCorpus:
         The usual ratio is that of the pairs that break no other rule.
         """
 
-        if len(self) == 0 or not has_array(block_file(self.folder, 0), "lengths"):
+        if len(self) == 0 or not has_array(chunk_file(self.folder, 0), "lengths"):
             return
         lengths = new_array(self.folder / _LENGTHS, (2, int(self.starts[-1])), np.uint32)
         for number in range(len(self)):
-            verdicts, block = read_block(block_file(self.folder, number), "verdicts", "lengths")
-            lengths[:, self.starts[number] : self.starts[number + 1]][:, verdicts == 0] = block
+            verdicts, chunk = read_chunk(chunk_file(self.folder, number), "verdicts", "lengths")
+            lengths[:, self.starts[number] : self.starts[number + 1]][:, verdicts == 0] = chunk
 
         def kept_lengths() -> Iterator[NDArray[np.integer]]:
             for number in range(len(self)):
@@ -168,8 +168,8 @@ class CleanedCorpus:
         limit = ratio.limit(max_ratio)
         for number in range(len(self)):
             unusual = ratio.deviations(lengths[:, self.starts[number] : self.starts[number + 1]]) > limit
-            block = self.verdicts(number)
-            block[unusual & (block != WRONG_SCRIPT)] = MAX_RATIO
+            chunk = self.verdicts(number)
+            chunk[unusual & (chunk != WRONG_SCRIPT)] = MAX_RATIO
         self._details["max_ratio"] = (
             f"usual ratio {ratio.usual:.2f} target characters per source character, limit {limit:g} times more or less"
         )
@@ -181,7 +181,7 @@ class CleanedCorpus:
             verdicts = self._reported_verdicts(number)
             if not verdicts.any():
                 continue
-            (lines,) = read_block(block_file(self.folder, number), "lines")
+            (lines,) = read_chunk(chunk_file(self.folder, number), "lines")
             for verdict in np.unique(verdicts[verdicts > 0]).tolist():
                 rule = RULES[verdict - 1]
                 dropped = lines[verdicts == verdict]
@@ -198,10 +198,10 @@ class CleanedCorpus:
         """Store the lines of the findings, one file per kind, and return the kinds with their numbers of lines."""
         counts: dict[tuple[str, str, str], int] = {}
         for number in range(len(self)):
-            path = block_file(self.folder, number)
+            path = chunk_file(self.folder, number)
             if not has_array(path, "findings"):
                 continue
-            kinds, findings = read_block(path, "finding_kinds", "findings")
+            kinds, findings = read_chunk(path, "finding_kinds", "findings")
             for index, kind in enumerate(map(tuple, kinds.tolist())):
                 lines = findings[findings[:, 0] == index, 1]
                 position = list(counts).index(kind) if kind in counts else len(counts)
@@ -214,7 +214,7 @@ class CleanedCorpus:
         ]
 
     def _reported_verdicts(self, number: int) -> NDArray[np.uint8]:
-        """Return the verdicts on the items of a block that the report counts, and 0 for all other items."""
+        """Return the verdicts on the items of a chunk that the report counts, and 0 for all other items."""
         return self.verdicts(number)
 
     def _count_items(self) -> int:
@@ -252,7 +252,7 @@ class CleanedTextCorpus(CleanedCorpus):
 
     def _extend_verdicts(self) -> None:
         """Extend the verdict on a passage to its whole document."""
-        first, worst = 0, 0  # start of the last document of the preceding block, and the verdict on this document
+        first, worst = 0, 0  # start of the last document of the preceding chunk, and the verdict on this document
         for number in range(len(self)):
             begins, verdicts = self._begins(number), self.verdicts(number)
             starts = np.flatnonzero(begins)
@@ -267,15 +267,15 @@ class CleanedTextCorpus(CleanedCorpus):
             worst = verdict
 
     def _digests(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint64]]]:
-        """Yield the starts of the kept documents, block by block, and digests of the digests of their passages."""
+        """Yield the starts of the kept documents, chunk by chunk, and digests of the digests of their passages."""
         first, document = 0, blake2b()
         for number in range(len(self)):
-            block_verdicts, begins, ends, block_digests = read_block(
-                block_file(self.folder, number), "verdicts", "begins", "ends", "digests"
+            chunk_verdicts, begins, ends, chunk_digests = read_chunk(
+                chunk_file(self.folder, number), "verdicts", "begins", "ends", "digests"
             )
             kept = self.verdicts(number) == 0
-            digests = np.zeros((len(block_verdicts), 2), np.uint64)
-            digests[block_verdicts == 0] = block_digests
+            digests = np.zeros((len(chunk_verdicts), 2), np.uint64)
+            digests[chunk_verdicts == 0] = chunk_digests
             single = begins & ends
             starts, document_digests = [], []
             for index in np.flatnonzero(kept & ~single).tolist():
@@ -303,5 +303,5 @@ class CleanedTextCorpus(CleanedCorpus):
         return sum(int(self._begins(number).sum()) for number in range(len(self)))
 
     def _begins(self, number: int) -> NDArray[np.bool_]:
-        (begins,) = read_block(block_file(self.folder, number), "begins")
+        (begins,) = read_chunk(chunk_file(self.folder, number), "begins")
         return begins

@@ -15,7 +15,7 @@ _MAX_BUCKETS = 1 << 12
 
 
 def mark_duplicates(
-    blocks: Iterable[tuple[NDArray[np.int64], NDArray[np.uint64]]],
+    chunks: Iterable[tuple[NDArray[np.int64], NDArray[np.uint64]]],
     verdicts: NDArray[np.uint8],
     mark: int,
     folder: Path,
@@ -25,18 +25,18 @@ def mark_duplicates(
 ) -> None:
     """Write `mark` into `verdicts` for every pair with the same digest as an earlier pair.
 
-    blocks: indices (m,) of the pairs, ascending over all blocks, and digests (m, 2). verdicts: one verdict per pair;
+    chunks: indices (m,) of the pairs, ascending over all chunks, and digests (m, 2). verdicts: one verdict per pair;
     may be memory-mapped. folder: folder for the temporary buckets. before: digests of the pairs of earlier corpora,
     which count as earlier pairs. count_before: approximate number of these digests.
 
-    Repetitions within a block are removed first, and different digests are evenly distributed, so that all buckets have
-    about the same size. Only one bucket or block is in memory at a time.
+    Repetitions within a chunk are removed first, and different digests are evenly distributed, so that all buckets have
+    about the same size. Only one bucket or chunk is in memory at a time.
     """
     count = 1 << max(0, (len(verdicts) + count_before - 1) // BUCKET).bit_length()
     count = min(count, _MAX_BUCKETS)
     known = ((np.full(len(digests), -1), digests) for digests in before)
     with TemporaryDirectory(dir=folder, prefix="buckets-") as buckets:
-        for indices, digests in chain(known, blocks):
+        for indices, digests in chain(known, chunks):
             # Stored indices start at 1, so that pairs of earlier corpora have 0 and come first among equal digests.
             entries = _mark_repetitions(np.column_stack([digests, (indices + 1).astype(np.uint64)]), verdicts, mark)
             bucket_of = (entries[:, 0] >> np.uint64(40)) % np.uint64(count)

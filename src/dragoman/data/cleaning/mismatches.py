@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from dragoman.base.log import quietly, warn
 from dragoman.base.progress import Progress
 from dragoman.data.batches.permutation import hash_numbers
-from dragoman.data.cleaning.blocks import block_file, new_array, open_verdicts, read_texts, write_block
+from dragoman.data.cleaning.chunks import chunk_file, new_array, open_verdicts, read_texts, write_chunk
 from dragoman.data.cleaning.mismatch_limit import MismatchLimit
 from dragoman.data.workers import Workers, parallel_map
 
@@ -73,21 +73,21 @@ class MismatchSearch:
         workers: number of processes; None: one per core. The number does not affect the result. Warns if the corpus is
         too small, or if most of its pairs are mismatched.
         """
-        kept = sum(int((each == 0).sum()) for each in self._blocks(verdicts))
+        kept = sum(int((each == 0).sum()) for each in self._chunks(verdicts))
         if kept < FEWEST_PAIRS:
             warn(f"data.cleaning.mismatched needs at least {FEWEST_PAIRS:,} pairs, but only {kept:,} are left")
             return ""
         decoys = self._decoy_scores(_Sampling.of(kept, kept_bytes))
         scores = new_array(self.folder / "scores.bin", (len(verdicts),), np.float32)
-        tasks = ((number, np.array(block)) for number, block in enumerate(self._blocks(verdicts)))
+        tasks = ((number, np.array(chunk)) for number, chunk in enumerate(self._chunks(verdicts)))
         with Progress("Scoring", "pairs", len(verdicts)) as progress:
-            found = parallel_map(self._block_scores, tasks, workers)
-            for block, values, end in zip(self._blocks(scores), found, self.starts[1:].tolist(), strict=True):
-                block[:] = values
+            found = parallel_map(self._chunk_scores, tasks, workers)
+            for chunk, values, end in zip(self._chunks(scores), found, self.starts[1:].tolist(), strict=True):
+                chunk[:] = values
                 progress.update(end)
-        limit = MismatchLimit.estimate(self._blocks(scores), decoys)
-        for block, values in zip(self._blocks(verdicts), self._blocks(scores), strict=True):
-            block[values <= limit.score] = mark
+        limit = MismatchLimit.estimate(self._chunks(scores), decoys)
+        for chunk, values in zip(self._chunks(verdicts), self._chunks(scores), strict=True):
+            chunk[values <= limit.score] = mark
         if limit.share > 0.5:
             warn(
                 f"about {limit.share:.0%} of the pairs are not translations of each other: check that line n of one "
@@ -95,8 +95,8 @@ class MismatchSearch:
             )
         return f"about {limit.share:.1%} of the pairs are mismatched; scores of at most {limit.score:.2f} are dropped"
 
-    def _blocks(self, values: NDArray[Any]) -> Iterator[NDArray[Any]]:
-        """Yield the part of an array of all pairs that belongs to each block."""
+    def _chunks(self, values: NDArray[Any]) -> Iterator[NDArray[Any]]:
+        """Yield the part of an array of all pairs that belongs to each chunk."""
         for first, last in itertools.pairwise(self.starts.tolist()):
             yield values[first:last]
 
@@ -115,7 +115,7 @@ class MismatchSearch:
             else:  # a process of its own, whose memory is freed afterwards
                 with Workers(self._learn, 1, threads=True) as workers:
                     (scores,) = workers.map([sampling])
-        write_block(path, {"scores": scores, "fingerprint": np.array(self.scoring.fingerprint)})
+        write_chunk(path, {"scores": scores, "fingerprint": np.array(self.scoring.fingerprint)})
         return scores
 
     def _learn(self, sampling: "_Sampling") -> NDArray[np.float64]:
@@ -145,13 +145,13 @@ class MismatchSearch:
             learned.append(is_learned[chosen])
             sets.append(set_numbers[chosen])
             for side, column in zip(_SIDES, texts, strict=True):
-                column += read_texts(block_file(self.folder, number), side, chosen)
+                column += read_texts(chunk_file(self.folder, number), side, chosen)
         return _Sample(*texts, np.concatenate(learned), np.concatenate(sets))
 
-    def _block_scores(self, task: tuple[int, NDArray[np.uint8]]) -> NDArray[np.float32]:
-        """Return the scores of the pairs of a block; NaN for those that are not kept. task: number and verdicts."""
+    def _chunk_scores(self, task: tuple[int, NDArray[np.uint8]]) -> NDArray[np.float32]:
+        """Return the scores of the pairs of a chunk; NaN for those that are not kept. task: number and verdicts."""
         number, verdicts = task
-        sources, targets = (read_texts(block_file(self.folder, number), side, verdicts == 0) for side in _SIDES)
+        sources, targets = (read_texts(chunk_file(self.folder, number), side, verdicts == 0) for side in _SIDES)
         scores = np.full(len(verdicts), np.nan, np.float32)
         scores[verdicts == 0] = self.scoring.score(sources, targets, self._model_folder)
         return scores

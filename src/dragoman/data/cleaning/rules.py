@@ -76,12 +76,12 @@ class Rules(ABC):
         Raises DataError for invalid UTF-8 if `broken_utf8` is error.
         """
 
-    def block_arrays(self, items: Sequence[Any]) -> dict[str, NDArray[Any]]:
-        """Return the arrays that a block stores for all its items in addition to their lines."""
+    def chunk_arrays(self, items: Sequence[Any]) -> dict[str, NDArray[Any]]:
+        """Return the arrays that a chunk stores for all its items in addition to their lines."""
         return {}
 
     def kept_arrays(self, items: Sequence[Any]) -> dict[str, NDArray[Any]]:
-        """Return the arrays that a block stores for the items that break no rule by themselves."""
+        """Return the arrays that a chunk stores for the items that break no rule by themselves."""
         return {}
 
     def script_texts(self, item: Any) -> tuple[str, ...]:
@@ -244,7 +244,7 @@ class TextRules(Rules):
         newlines = [match.start() for match in regex.finditer("\n", text)]
         return lambda position: item.line + bisect_left(newlines, position)
 
-    def block_arrays(self, passages: Sequence[Passage]) -> dict[str, NDArray[Any]]:
+    def chunk_arrays(self, passages: Sequence[Passage]) -> dict[str, NDArray[Any]]:
         """Return whether each passage starts and ends its document."""
         return {
             "begins": np.array([passage.begins for passage in passages], bool),

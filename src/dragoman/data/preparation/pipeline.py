@@ -26,7 +26,7 @@ from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
 from dragoman.data.corpora.items import Item
 from dragoman.data.dataset import Dataset, DatasetUnion, DatasetWriter
 from dragoman.data.preparation.fingerprint import CorpusContents
-from dragoman.data.preparation.tokenising import BlockTokeniser, tokenise
+from dragoman.data.preparation.tokenising import ChunkTokeniser, tokenise
 from dragoman.data.preparation.vocabulary import learn_vocabulary
 from dragoman.text.normalization import Normalization
 from dragoman.text.tokenizers import TextConfig, Tokenizers
@@ -36,7 +36,7 @@ REPORT = "cleaning.json"
 TOKENS = "tokens"
 
 _DIVISION = 2
-"""Version of the division into blocks, which changes with the boundaries of blocks. Blocks of other versions are not
+"""Version of the division into chunks, which changes with the boundaries of chunks. Chunks of other versions are not
 reused."""
 
 SUSPICIOUS_SHARE = 0.2
@@ -119,8 +119,8 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
         """Return the cleaning rules of a corpus."""
 
     @abstractmethod
-    def block_tokeniser(self, corpus: Corpus, source: Path, work: Path, tokenizers: Tokenizers) -> BlockTokeniser:
-        """Return a function that tokenises the blocks of the folder `source` into the folder `work`."""
+    def chunk_tokeniser(self, corpus: Corpus, source: Path, work: Path, tokenizers: Tokenizers) -> ChunkTokeniser:
+        """Return a function that tokenises the chunks of the folder `source` into the folder `work`."""
 
     @property
     def normalizations(self) -> tuple[Normalization, ...]:
@@ -139,7 +139,7 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
         """Return a string for the fingerprint that describes data other than text, cleaning and tokenizers."""
         return ""
 
-    def count_marked(self, tokeniser: BlockTokeniser, blocks: int) -> dict[str, dict[str, int]]:
+    def count_marked(self, tokeniser: ChunkTokeniser, chunks: int) -> dict[str, dict[str, int]]:
         """Return the counts of inserted symbols, for the report."""
         return {}
 
@@ -260,7 +260,7 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
                 with atomic_folder(work / "vocabulary", replace=True) as temporary:
                     tokenizers.save(temporary)
             tokenizers.save(path)
-        tokeniser = self.block_tokeniser(corpus, cleaned.folder, work, tokenizers)
+        tokeniser = self.chunk_tokeniser(corpus, cleaned.folder, work, tokenizers)
         writer = DatasetWriter(path, tokeniser.dtypes, tokenizers.source.size if self.vectors else None)
         try:
             report = tokenise(tokeniser, cleaned, writer, path, self.workers)
@@ -294,7 +294,7 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
         return self.cleaned[index]
 
     def _work_folder(self, index: int) -> Path:
-        """Return the folder of a corpus's blocks during preparation. After a kill, the next preparation reuses them."""
+        """Return the folder of a corpus's chunks during preparation. After a kill, the next preparation reuses them."""
         fingerprint = self.contents[index].cleaned_fingerprint(self.vectors, self.normalizations)
         return self.folder / f".{fingerprint[:16]}-{_DIVISION}.unfinished"
 

@@ -16,7 +16,7 @@ from dragoman.data.corpora.items import Pair, Passage
 from dragoman.data.corpora.readers import read_pairs
 from dragoman.data.dataset import Dataset, TextDataset
 from dragoman.data.preparation.pipeline import Preparation, PreparedCorpora
-from dragoman.data.preparation.tokenising import BlockTokeniser, PairMarker, PairTokeniser, TextTokeniser
+from dragoman.data.preparation.tokenising import ChunkTokeniser, PairMarker, PairTokeniser, TextTokeniser
 from dragoman.data.preparation.vocabulary import SAMPLE
 from dragoman.text.normalization import Normalization
 from dragoman.text.tokenizers import TextConfig, Tokenizers
@@ -79,7 +79,7 @@ def prepare_texts(
 ) -> PreparedCorpora:
     """Clean and tokenise documents, or reuse the result of an earlier call in `folder`. The log states which.
 
-    block: number of labels per excerpt of a document, see `TextDataset`; the last excerpt may be shorter. text:
+    block: number of labels per block of a document, see `TextDataset`; the last block may be shorter. text:
     settings to learn one vocabulary, which is used as source and target, or existing tokenizers, whose target tokenizer
     is used. language: code of the language, whose scripts cleaning expects. For other arguments, reuse and errors, see
     `prepare`.
@@ -133,14 +133,14 @@ class _PairPreparation(Preparation[CorpusConfig, CleaningConfig]):
         tags = repr(corpus.all_tags) if corpus.all_tags else ""
         return tags if self.marking is None else f"{tags} {self.marking.fingerprint}"
 
-    def block_tokeniser(self, corpus: CorpusConfig, source: Path, work: Path, tokenizers: Tokenizers) -> PairTokeniser:
+    def chunk_tokeniser(self, corpus: CorpusConfig, source: Path, work: Path, tokenizers: Tokenizers) -> PairTokeniser:
         tags = tuple(tokenizers.source.tag_ids(corpus.all_tags)) if corpus.all_tags else ()
         limit = self.cleaning.max_tokens if self.cleaning.enabled else None
         return PairTokeniser(source, work, tokenizers, tags, limit, corpus.files[0], self.marking)
 
-    def count_marked(self, tokeniser: BlockTokeniser, blocks: int) -> dict[str, dict[str, int]]:
+    def count_marked(self, tokeniser: ChunkTokeniser, chunks: int) -> dict[str, dict[str, int]]:
         assert isinstance(tokeniser, PairTokeniser)
-        counts = tokeniser.marked(blocks)
+        counts = tokeniser.marked(chunks)
         return {"marked": counts} if counts else {}
 
     def _report(self, report: CleaningReport) -> None:
@@ -181,7 +181,7 @@ class _TextPreparation(Preparation[TextCorpusConfig, TextCleaningConfig]):
     def describe_extra(self, corpus: TextCorpusConfig) -> str:
         return f"block {self.block}"
 
-    def block_tokeniser(
+    def chunk_tokeniser(
         self, corpus: TextCorpusConfig, source: Path, work: Path, tokenizers: Tokenizers
     ) -> TextTokeniser:
         return TextTokeniser(source, work, tokenizers.target, self.block)
@@ -214,6 +214,5 @@ def _check_text(text: TextConfig) -> None:
         raise ConfigError("plain text has one side and one vocabulary: remove text.shared")
     if text.subword.resampling:
         raise ConfigError(
-            "text.subword.dropout resamples the splits of whole sentences, but plain text is read in "
-            "excerpts: remove it"
+            "text.subword.dropout resamples the splits of whole sentences, but plain text is read in blocks: remove it"
         )

@@ -1,4 +1,4 @@
-"""Tokenisation of a cleaned corpus, block by block and on all cores, into the files of a `Dataset`."""
+"""Tokenisation of a cleaned corpus, chunk by chunk and on all cores, into the files of a `Dataset`."""
 
 import shutil
 from collections import Counter
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.base.progress import Progress
-from dragoman.data.cleaning.blocks import block_file, is_whole_block, read_block, read_texts, write_block
+from dragoman.data.cleaning.chunks import chunk_file, is_whole_chunk, read_chunk, read_texts, write_chunk
 from dragoman.data.cleaning.cleaned_corpus import CleanedCorpus
 from dragoman.data.cleaning.report import MARKED, CleaningReport
 from dragoman.data.cleaning.rules import PairRules
@@ -63,8 +63,8 @@ class Rows(NamedTuple):
     too_long: NDArray[np.int64]
 
 
-class BlockTokeniser(Protocol):
-    """Tokenises the kept items of a block and writes the ids to a block file in `folder`. Must be picklable."""
+class ChunkTokeniser(Protocol):
+    """Tokenises the kept items of a chunk and writes the ids to a chunk file in `folder`. Must be picklable."""
 
     @property
     def folder(self) -> Path: ...
@@ -75,23 +75,23 @@ class BlockTokeniser(Protocol):
         ...
 
     def __call__(self, task: tuple[int, NDArray[np.uint8]]) -> None:
-        """Tokenise a block. task: number of the block, and the verdicts on its items."""
+        """Tokenise a chunk. task: number of the chunk, and the verdicts on its items."""
         ...
 
-    def rows(self, block_count: int) -> Iterator[Rows]:
-        """Yield the rows of the first `block_count` block files, in order."""
+    def rows(self, chunk_count: int) -> Iterator[Rows]:
+        """Yield the rows of the first `chunk_count` chunk files, in order."""
         ...
 
 
 def tokenise(
-    tokeniser: BlockTokeniser, cleaned: CleanedCorpus, writer: DatasetWriter, folder: Path, workers: int | None = None
+    tokeniser: ChunkTokeniser, cleaned: CleanedCorpus, writer: DatasetWriter, folder: Path, workers: int | None = None
 ) -> CleaningReport:
     """Tokenise a corpus and write its rows in order. Returns the report, including rows with too many tokens.
 
-    Blocks from an earlier call are reused. folder: folder for the files of the report. workers: number of processes;
+    Chunks from an earlier call are reused. folder: folder for the files of the report. workers: number of processes;
     None: one per core. The number does not affect the result.
     """
-    missing = [number for number in range(len(cleaned)) if not is_whole_block(block_file(tokeniser.folder, number))]
+    missing = [number for number in range(len(cleaned)) if not is_whole_chunk(chunk_file(tokeniser.folder, number))]
     sizes, total = np.diff(cleaned.starts), int(cleaned.starts[-1])
     tasks = ((number, np.array(cleaned.verdicts(number))) for number in missing)
     with Progress("Tokenising", cleaned.items, total, done=total - int(sizes[missing].sum())) as progress:
@@ -120,9 +120,9 @@ SIDES = PairRules.sides
 
 @dataclass(frozen=True)
 class PairTokeniser:
-    """Tokenises the kept pairs of a block.
+    """Tokenises the kept pairs of a chunk.
 
-    A block file contains the `lines` of the pairs, the ids and lengths of each side, and the lines of pairs that are
+    A chunk file contains the `lines` of the pairs, the ids and lengths of each side, and the lines of pairs that are
     `too_long`. With a `marking`, it also contains the `marked` counts.
     """
 
@@ -135,13 +135,13 @@ class PairTokeniser:
     marking: PairMarker | None = None
 
     def __call__(self, task: tuple[int, NDArray[np.uint8]]) -> None:
-        """Tokenise a block. task: number of the block, and the verdicts on its pairs.
+        """Tokenise a chunk. task: number of the chunk, and the verdicts on its pairs.
 
         Raises DataError for invalid vectors.
         """
         number, verdicts = task
-        path, kept = block_file(self.source, number), verdicts == 0
-        lines = read_block(path, "lines")[0][kept]
+        path, kept = chunk_file(self.source, number), verdicts == 0
+        lines = read_chunk(path, "lines")[0][kept]
         sources, targets = (read_texts(path, side, kept) for side in SIDES)
         marked: Counter[str] = Counter()
         parts = range(0, len(lines), PAIRS_PER_CALL)
@@ -155,7 +155,7 @@ class PairTokeniser:
             arrays[side], arrays[f"{side}_lengths"] = joined.ids.astype(dtype), joined.lengths
         if self.marking is not None:
             arrays["marked"] = np.array([marked[name] for name in MARKED], dtype=np.int64)
-        write_block(block_file(self.folder, number), arrays)
+        write_chunk(chunk_file(self.folder, number), arrays)
 
     @property
     def dtypes(self) -> dict[str, np.dtype[Any]]:
@@ -163,18 +163,18 @@ class PairTokeniser:
         sizes = {"source": self.tokenizers.source.size, "target": self.tokenizers.target.size}
         return id_dtypes(sizes, self.tokenizers.reads_vectors)
 
-    def rows(self, block_count: int) -> Iterator[Rows]:
-        """Yield the rows of all blocks, which must exist."""
+    def rows(self, chunk_count: int) -> Iterator[Rows]:
+        """Yield the rows of all chunks, which must exist."""
         names = ("lines", "too_long", *(f"{side}{ending}" for side in SIDES for ending in ("", "_lengths")))
-        for number in range(block_count):
-            lines, too_long, *sides = read_block(block_file(self.folder, number), *names)
+        for number in range(chunk_count):
+            lines, too_long, *sides = read_chunk(chunk_file(self.folder, number), *names)
             yield Rows(lines, (Sentences(*sides[:2]), Sentences(*sides[2:])), too_long)
 
-    def marked(self, block_count: int) -> dict[str, int]:
-        """Return the counts named in `MARKED`, summed over blocks; empty without a `marking`."""
+    def marked(self, chunk_count: int) -> dict[str, int]:
+        """Return the counts named in `MARKED`, summed over chunks; empty without a `marking`."""
         if self.marking is None:
             return {}
-        counts = (read_block(block_file(self.folder, number), "marked")[0] for number in range(block_count))
+        counts = (read_chunk(chunk_file(self.folder, number), "marked")[0] for number in range(chunk_count))
         total = sum(counts, start=0)
         return dict(zip(MARKED, np.asarray(total).tolist(), strict=True))
 
@@ -212,10 +212,10 @@ _NONE = np.zeros(0, np.int64)
 
 @dataclass(frozen=True)
 class TextTokeniser:
-    """Tokenises the kept passages of a block.
+    """Tokenises the kept passages of a chunk.
 
-    A block file contains the `lines` of the passages, whether they end a document (`ends`), their ids (`text`) with EOS
-    after each document, and their numbers of ids (`text_lengths`). block: maximum number of labels per excerpt.
+    A chunk file contains the `lines` of the passages, whether they end a document (`ends`), their ids (`text`) with EOS
+    after each document, and their numbers of ids (`text_lengths`). block: maximum number of labels per block.
     """
 
     source: Path
@@ -224,10 +224,10 @@ class TextTokeniser:
     block: int
 
     def __call__(self, task: tuple[int, NDArray[np.uint8]]) -> None:
-        """Tokenise a block. task: number of the block, and the verdicts on its passages."""
+        """Tokenise a chunk. task: number of the chunk, and the verdicts on its passages."""
         number, verdicts = task
-        path, kept = block_file(self.source, number), verdicts == 0
-        lines, begins, ends = (array[kept] for array in read_block(path, "lines", "begins", "ends"))
+        path, kept = chunk_file(self.source, number), verdicts == 0
+        lines, begins, ends = (array[kept] for array in read_chunk(path, "lines", "begins", "ends"))
         texts = read_texts(path, "text", kept)
         ids = Sentences.of(
             [
@@ -238,7 +238,7 @@ class TextTokeniser:
         )
         text = ids.ids.astype(self.dtypes["text"])
         arrays = {"lines": lines, "ends": ends, "text": text, "text_lengths": ids.lengths}
-        write_block(block_file(self.folder, number), arrays)
+        write_chunk(chunk_file(self.folder, number), arrays)
 
     def _ids(self, texts: Sequence[str], begins: Sequence[bool]) -> Iterator[list[int]]:
         whole = iter(self.tokenizer.encode_batch([text for text, first in zip(texts, begins, strict=True) if first]))
@@ -252,22 +252,22 @@ class TextTokeniser:
         """The data type of the stored ids."""
         return id_dtypes({"text": self.tokenizer.size})
 
-    def rows(self, block_count: int) -> Iterator[Rows]:
-        """Yield the labels of each document in excerpts of `block` labels, the last of which may be shorter.
+    def rows(self, chunk_count: int) -> Iterator[Rows]:
+        """Yield the labels of each document in blocks of `block` labels, the last of which may be shorter.
 
         See `TextDataset`.
         """
-        rest, rest_line = np.zeros(0, self.dtypes["text"]), 0  # labels of an excerpt that continues in the next block
-        for number in range(block_count):
-            lines, ends, ids, lengths = read_block(
-                block_file(self.folder, number), "lines", "ends", "text", "text_lengths"
+        rest, rest_line = np.zeros(0, self.dtypes["text"]), 0  # labels of a document that continues in the next chunk
+        for number in range(chunk_count):
+            lines, ends, ids, lengths = read_chunk(
+                chunk_file(self.folder, number), "lines", "ends", "text", "text_lengths"
             )
             ids, lines = np.concatenate([rest, ids]), np.concatenate([[rest_line], lines])
             after = len(rest) + np.cumsum(lengths)
             starts = np.append(0, after - lengths)
             documents = np.append(0, after[ends])
-            full = (len(ids) - documents[-1]) // self.block  # excerpts of a document that continues in the next block
-            widths = np.append(excerpt_lengths(np.diff(documents), self.block), np.full(full, self.block))
+            full = (len(ids) - documents[-1]) // self.block  # blocks of a document that continues in the next chunk
+            widths = np.append(block_lengths(np.diff(documents), self.block), np.full(full, self.block))
             firsts = np.append(0, np.cumsum(widths))
             lines = lines[np.searchsorted(starts, firsts, side="right") - 1]
             yield Rows(lines[:-1], (Sentences(ids[: firsts[-1]], widths),), _NONE)
@@ -284,10 +284,10 @@ def _slices(texts: Sequence[str]) -> Iterator[slice]:
             start, size = end, 0
 
 
-def excerpt_lengths(documents: NDArray[np.int64], block: int) -> NDArray[np.int64]:
-    """Return the number of labels of each excerpt.
+def block_lengths(documents: NDArray[np.int64], block: int) -> NDArray[np.int64]:
+    """Return the number of labels of each block.
 
-    documents: number of labels of each document. block: maximum number of labels per excerpt.
+    documents: number of labels of each document. block: maximum number of labels per block.
     """
     counts = -(-documents // block)
     lengths = np.full(counts.sum(), block)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dragoman.base.log import info
 from dragoman.data.batches.permutation import hash_numbers
-from dragoman.data.cleaning.blocks import block_file, open_verdicts, read_texts
+from dragoman.data.cleaning.chunks import chunk_file, open_verdicts, read_texts
 from dragoman.data.cleaning.cleaned_corpus import CleanedCorpus, text_bytes
 from dragoman.data.workers import Workers
 from dragoman.text.pieces import LONGEST_RUN
@@ -62,7 +62,7 @@ class Sample:
 
     def texts(self, side: str) -> Iterator[str]:
         """Yield the sampled texts of a side in corpus order."""
-        for _, texts in self._blocks(side):
+        for _, texts in self._chunks(side):
             yield from texts
 
     def corpus_bytes(self, side: str) -> int:
@@ -74,7 +74,7 @@ class Sample:
 
         If the rate is multiplied by less than this draw, the sample no longer contains the word.
         """
-        for draws, texts in self._blocks(side):
+        for draws, texts in self._chunks(side):
             parts = ((draws >> np.uint64(32)) / self.rate).astype(np.int64).tolist()
             for part, text in zip(parts, texts, strict=True):
                 for word in _distinct_units(text):
@@ -84,15 +84,15 @@ class Sample:
                         slots.draws[slot] = part
                         slots.sizes[slot] = len(encoded)
 
-    def _blocks(self, side: str) -> Iterator[tuple[NDArray[np.uint64], list[str]]]:
-        """Yield the draws of the sampled texts, which are below rate · 2^64, and the texts, block by block."""
+    def _chunks(self, side: str) -> Iterator[tuple[NDArray[np.uint64], list[str]]]:
+        """Yield the draws of the sampled texts, which are below rate · 2^64, and the texts, chunk by chunk."""
         verdicts = open_verdicts(self.folder)
         for number, (first, last) in enumerate(pairwise(self.starts.tolist())):
             draws = hash_numbers(np.arange(first, last, dtype=np.uint64), 0)
             chosen = verdicts[first:last] == 0
             if self.rate < 1:
                 chosen &= draws < np.uint64(self.rate * 2**64)
-            yield draws[chosen], read_texts(block_file(self.folder, number), side, chosen)
+            yield draws[chosen], read_texts(chunk_file(self.folder, number), side, chosen)
 
 
 @dataclass(frozen=True)

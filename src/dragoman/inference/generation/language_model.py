@@ -53,7 +53,7 @@ class LanguageModel:
     ) -> None:
         """model: the model, which is set to evaluation mode and runs on the device of its parameters.
 
-        block: maximum length of the model's training excerpts in tokens; None if unknown. search: the model's sampling
+        block: maximum length of the model's training blocks in tokens; None if unknown. search: the model's sampling
         settings, if they differ from the general defaults. engine: as in `load`, or an engine of this model.
         """
         self.model, self.tokenizer = model.eval(), tokenizer

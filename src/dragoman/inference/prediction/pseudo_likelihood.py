@@ -26,19 +26,19 @@ def pseudo_log_likelihoods(
 
     Each token is masked in turn, so a text of n tokens takes n passes of the model. Special symbols are not predicted.
     texts: token ids without special symbols. limit: maximum number of tokens of an input; a longer text is divided into
-    excerpts, which do not share context. batch_tokens: maximum number of tokens of a batch.
+    blocks, which do not share context. batch_tokens: maximum number of tokens of a batch.
     """
     (mask,) = tokenizer.tag_ids([MASK])
     device = next(model.parameters()).device
-    pieces = [(number, excerpt) for number, ids in enumerate(texts) for excerpt in _excerpts(ids, limit)]
-    jobs = [(number, excerpt, place) for number, excerpt in pieces for place in range(1, len(excerpt) - 1)]
+    pieces = [(number, block) for number, ids in enumerate(texts) for block in _blocks(ids, limit)]
+    jobs = [(number, block, place) for number, block in pieces for place in range(1, len(block) - 1)]
     sums = [0.0] * len(texts)
     with Progress("Scoring", "tokens", len(jobs)) as progress:
         done = 0
-        for rows in length_batches([len(excerpt) for _, excerpt, _ in jobs], batch_tokens):
+        for rows in length_batches([len(block) for _, block, _ in jobs], batch_tokens):
             chosen = [jobs[row] for row in rows]
             places = torch.tensor([place for _, _, place in chosen])
-            ids, padding = pad([excerpt for _, excerpt, _ in chosen])
+            ids, padding = pad([block for _, block, _ in chosen])
             own = torch.arange(len(chosen))
             labels = ids[own, places]
             ids[own, places] = mask
@@ -52,7 +52,7 @@ def pseudo_log_likelihoods(
     return sums
 
 
-def _excerpts(ids: Sequence[int], limit: int | None) -> Iterator[np.ndarray]:
+def _blocks(ids: Sequence[int], limit: int | None) -> Iterator[np.ndarray]:
     """Yield the inputs of a text, each with BOS and EOS."""
     size = len(ids) if limit is None else limit - 2
     for start in range(0, len(ids), max(1, size)):

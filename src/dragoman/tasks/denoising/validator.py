@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from dragoman.data.batches.batch import excerpts
+from dragoman.data.batches.batch import document_blocks
 from dragoman.data.batches.denoising import DenoisingCollator
 from dragoman.data.batches.plan import plan_epoch
 from dragoman.data.noise.noise import Corruption
@@ -31,7 +31,7 @@ class DenoisingValidator(BlockValidator):
         block: int,
         model: Callable[..., Any],
     ) -> None:
-        rows = [each for ids in tokenizer.encode_batch(documents) for each in excerpts(ids, block - 1)]
+        rows = [each for ids in tokenizer.encode_batch(documents) for each in document_blocks(ids, block - 1)]
         plan = plan_epoch(np.array([[len(each) - 1] for each in rows], np.int32), BATCH, seed=0, epoch=0)
         collate = DenoisingCollator(corruption)
         batches = [collate([rows[row] for row in batch], batch.tolist()) for batch in plan.batches]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dragoman.data.batches.batch import collate_text, excerpts
+from dragoman.data.batches.batch import collate_text, document_blocks
 from dragoman.data.batches.plan import plan_epoch
 from dragoman.data.corpora.readers import HeldOutRecords
 from dragoman.inference.generation.language_model import LanguageModel
@@ -31,7 +31,7 @@ class TextValidator(BlockValidator):
 
     def __init__(self, held_out: HeldOutText, tokenizer: Tokenizer, block: int, model: Callable[..., Any]) -> None:
         documents = held_out.documents
-        rows = [each for ids in tokenizer.encode_batch(documents) for each in excerpts(ids, block)]
+        rows = [each for ids in tokenizer.encode_batch(documents) for each in document_blocks(ids, block)]
         plan = plan_epoch(np.array([[len(each) - 1] for each in rows], np.int32), BATCH, seed=0, epoch=0)
         batches = [collate_text([rows[row] for row in batch], batch.tolist()) for batch in plan.batches]
         super().__init__(model, batches, METRICS, sum(map(count_words, documents)), sum(map(count_bytes, documents)))

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from dragoman.base.cancellation import until_cancelled
 from dragoman.base.progress import Progress
-from dragoman.data.batches.batch import excerpts
+from dragoman.data.batches.batch import document_blocks
 from dragoman.data.batches.labelled import NO_LABEL
 from dragoman.data.batches.masked import SPECIAL, MaskedCollator, content
 from dragoman.data.batches.masking import Masker
@@ -51,7 +51,7 @@ class MaskedTextValidator:
     ) -> None:
         self._model, self._detector, self._weight = model, detector, weight
         documents = tokenizer.encode_batch(held_out.documents)
-        divided = [excerpts(ids, block - SPECIAL - pairs) for ids in documents]
+        divided = [document_blocks(ids, block - SPECIAL - pairs) for ids in documents]
         rows = [each for parts in divided for each in parts]
         owners = [number for number, parts in enumerate(divided) for _ in parts]
         lengths = np.array([[len(each) - 1] for each in rows], np.int32)

@@ -1,4 +1,4 @@
-"""Blocks: parts of a corpus that are processed and stored one by one, so that memory does not limit the corpus size."""
+"""Chunks: parts of a corpus that are processed and stored one by one, so that memory does not limit the corpus size."""
 
 import math
 import os
@@ -17,49 +17,49 @@ from dragoman.data.corpora.items import Item
 
 PAIRS = 1 << 15
 BYTES = 1 << 22
-"""Maximum numbers of pairs (or passages) and of UTF-8 bytes per block. The last item may exceed the number of bytes."""
+"""Maximum numbers of pairs (or passages) and of UTF-8 bytes per chunk. The last item may exceed the number of bytes."""
 
 
-def divide_into_blocks(items: Iterator[Item]) -> Iterator[list[Item]]:
-    """Yield all items in order, in blocks. The boundaries of the blocks depend only on the items."""
-    while block := list(islice(items, 1)):
-        size = block[0].size
+def divide_into_chunks(items: Iterator[Item]) -> Iterator[list[Item]]:
+    """Yield all items in order, in chunks. The boundaries of the chunks depend only on the items."""
+    while chunk := list(islice(items, 1)):
+        size = chunk[0].size
         for item in islice(items, PAIRS - 1):
-            block.append(item)
+            chunk.append(item)
             size += item.size
             if size >= BYTES:
                 break
-        yield block
+        yield chunk
 
 
-def block_file(folder: Path, number: int) -> Path:
-    """Return the path of the file of a block."""
+def chunk_file(folder: Path, number: int) -> Path:
+    """Return the path of the file of a chunk."""
     return folder / f"{number:06}.npz"
 
 
-def write_block(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+def write_chunk(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Store named arrays atomically."""
     stream = BytesIO()
     np.savez(stream, **arrays)  # type: ignore[arg-type]
     atomic_write(path, stream.getvalue())
 
 
-def read_block(path: Path, *names: str) -> list[NDArray[Any]]:
-    """Load named arrays of a block. Raises OSError, ValueError, KeyError or zipfile.BadZipFile if it is damaged."""
+def read_chunk(path: Path, *names: str) -> list[NDArray[Any]]:
+    """Load named arrays of a chunk. Raises OSError, ValueError, KeyError or zipfile.BadZipFile if it is damaged."""
     with np.load(path, allow_pickle=False) as arrays:
         return [arrays[name] for name in names]
 
 
 def has_array(path: Path, name: str) -> bool:
-    """Return whether a block contains an array of this name."""
+    """Return whether a chunk contains an array of this name."""
     with np.load(path, allow_pickle=False) as arrays:
         return name in arrays
 
 
-def is_whole_block(path: Path) -> bool:
-    """Return whether the block exists, undamaged, because an earlier call stored it before it was killed."""
+def is_whole_chunk(path: Path) -> bool:
+    """Return whether the chunk exists, undamaged, because an earlier call stored it before it was killed."""
     try:
-        read_block(path, "lines")
+        read_chunk(path, "lines")
     except (OSError, ValueError, KeyError, zipfile.BadZipFile):
         return False
     return True
@@ -69,12 +69,12 @@ _VERDICTS = "verdicts.bin"
 
 
 def new_verdicts(folder: Path, count: int) -> NDArray[np.uint8]:
-    """Create the memory-mapped verdicts on the `count` items of the corpus with blocks in `folder`."""
+    """Create the memory-mapped verdicts on the `count` items of the corpus with chunks in `folder`."""
     return new_array(folder / _VERDICTS, (max(1, count),), np.uint8)
 
 
 def open_verdicts(folder: Path) -> NDArray[np.uint8]:
-    """Return the memory-mapped verdicts on the items of the corpus with blocks in `folder`. Kept items have 0."""
+    """Return the memory-mapped verdicts on the items of the corpus with chunks in `folder`. Kept items have 0."""
     return np.memmap(folder / _VERDICTS, dtype=np.uint8, mode="r")
 
 
@@ -90,12 +90,12 @@ def new_array(path: Path, shape: tuple[int, ...], dtype: type[np.generic]) -> ND
 
 
 def read_texts(path: Path, side: str, chosen: NDArray[np.bool_]) -> list[str]:
-    """Return the texts of one side of the chosen items of a block, which must have been stored.
+    """Return the texts of one side of the chosen items of a chunk, which must have been stored.
 
-    chosen: (n,), one per item of the block; False for items that break a rule by themselves.
+    chosen: (n,), one per item of the chunk; False for items that break a rule by themselves.
     """
-    block_verdicts, joined, ends = read_block(path, "verdicts", side, f"{side}_ends")
-    return unpack_texts(joined, ends, np.flatnonzero(chosen[block_verdicts == 0]))
+    chunk_verdicts, joined, ends = read_chunk(path, "verdicts", side, f"{side}_ends")
+    return unpack_texts(joined, ends, np.flatnonzero(chosen[chunk_verdicts == 0]))
 
 
 def pack_texts(texts: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.data.batches.batch import collate_text, excerpts
+from dragoman.data.batches.batch import collate_text, document_blocks
 from dragoman.data.batches.plan import BatchConfig, plan_epoch
 from dragoman.data.cleaning import blocks
 from dragoman.data.cleaning.config import TextCleaningConfig
@@ -53,7 +53,10 @@ def test_every_token_is_predicted_once(
         )
         dataset = prepared.dataset
         expected = [
-            each for documents in corpora for text in documents for each in excerpts(TOKENIZER.encode(text), block)
+            each
+            for documents in corpora
+            for text in documents
+            for each in document_blocks(TOKENIZER.encode(text), block)
         ]
         rows = [dataset[row][0].tolist() for row in range(len(dataset))]
         assert rows == expected
@@ -81,7 +84,7 @@ def test_every_token_is_predicted_once(
         assert predicted.tolist() == counts.tolist()
 
 
-def test_an_excerpt_starts_with_the_last_token_of_the_previous_one() -> None:
-    assert excerpts([4, 5, 6, 7], 2) == [[BOS, 4, 5], [5, 6, 7], [7, EOS]]
-    assert excerpts([4, 5, 6], 4) == [[BOS, 4, 5, 6, EOS]]
-    assert excerpts([], 3) == [[BOS, EOS]]
+def test_a_block_starts_with_the_last_token_of_the_previous_one() -> None:
+    assert document_blocks([4, 5, 6, 7], 2) == [[BOS, 4, 5], [5, 6, 7], [7, EOS]]
+    assert document_blocks([4, 5, 6], 4) == [[BOS, 4, 5, 6, EOS]]
+    assert document_blocks([], 3) == [[BOS, EOS]]
