@@ -44,7 +44,7 @@ def test_unpacked_states_have_the_packed_states_at_their_tokens(
     real = torch.from_numpy(mask)
     torch.testing.assert_close(packed[0, : packing.count], padded[real])
     torch.testing.assert_close(packing.unpack(packed)[real], padded[real])
-    torch.testing.assert_close(packed[0, packing.places(real)], padded[real])
+    torch.testing.assert_close(packed[0, packing.rows(real)], padded[real])
     # the gradient reaches each token once, and padding never
     weight = torch.randn_like(padded) * real[..., None]
     (gradient,) = torch.autograd.grad((packing.unpack(packed * packing.tokens[..., None]) * weight).sum(), padded)

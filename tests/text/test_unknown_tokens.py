@@ -53,8 +53,8 @@ def test_the_share_of_every_side_is_counted(tmp_path: Path, kind: str) -> None:
             continue
         ids = tokenizers.target.encode_batch(RUSSIAN)
         expected = sum(each.count(UNK) for each in ids) / sum(map(len, ids))
-        assert report.unknown["source"].share == 0
-        assert report.unknown["target"].share == pytest.approx(expected)
+        assert report.unknown["source"].fraction == 0
+        assert report.unknown["target"].fraction == pytest.approx(expected)
         assert expected > 0.5
         assert f"0.00% of the source, {expected:.2%} of the target" in report.table()
         assert report.to_json()["unknown_tokens"]["target"] == pytest.approx(expected)
@@ -65,8 +65,8 @@ def test_the_share_of_every_side_is_counted(tmp_path: Path, kind: str) -> None:
 def test_counts_are_added() -> None:
     counts = UnknownTokens.of([[4, UNK], [], [5]]) + UnknownTokens(1, 1)
     assert counts == (2, 4)
-    assert counts.share == 0.5
-    assert UnknownTokens().share == 0
+    assert counts.fraction == 0.5
+    assert UnknownTokens().fraction == 0
     check_unknown("text", {"text": counts}, None)
     check_unknown("text", {"text": counts}, 0.5)
 

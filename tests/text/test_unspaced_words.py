@@ -152,7 +152,7 @@ def test_the_sample_limits_the_bytes_of_distinct_words(tmp_path: Path, monkeypat
     monkeypatch.setattr(BPEConfig, "learn", learn)
     text = TextConfig(subword=BPEConfig(size=300))
     limit = 100_000
-    learner = vocabulary.VocabularyLearner(text, limit * vocabulary.DISTINCT_SHARE, ("text",))
+    learner = vocabulary.VocabularyLearner(text, limit * vocabulary.DISTINCT_DIVISOR, ("text",))
     _, share = learner(([vocabulary.Sample(tmp_path, cleaned.starts)], [1.0]))
     size = sum(len(line.encode()) for line in seen)
     assert 0.85 * limit < size < 1.15 * limit

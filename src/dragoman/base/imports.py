@@ -93,5 +93,5 @@ def _cause(error: Exception) -> str:
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "importlib" not in frame.filename]
     outside = [frame for frame in frames if Path(frame.filename).resolve().parent != Path(__file__).resolve().parent]
     own = [frame for frame in outside if "dragoman" not in Path(frame.filename).parts] or outside
-    place = f" at {Path(own[-1].filename).name}:{own[-1].lineno}" if own else ""
-    return f"{type(error).__name__}: {error}{place}"
+    location = f" at {Path(own[-1].filename).name}:{own[-1].lineno}" if own else ""
+    return f"{type(error).__name__}: {error}{location}"

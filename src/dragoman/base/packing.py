@@ -1,4 +1,4 @@
-"""`Packing`: where the tokens of a padded batch are if its sentences follow each other without padding."""
+"""`Packing`: the rows of the tokens of a padded batch if its sentences follow each other without padding."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -15,15 +15,15 @@ MULTIPLE = 32
 
 @dataclass(frozen=True)
 class Packing:
-    """The places of the tokens of B sentences, padded to (B, L), in packed states (1, N, d).
+    """The rows of the tokens of B sentences, padded to (B, L), in packed states (1, N, d).
 
     Packed states contain the sentences one after the other, followed by filler, so that position-wise layers compute no
     padding. Attention compares only tokens of the same sentence, so it unpacks queries, keys and values, computes as
     for padded states, and packs its results.
 
     shape: (B, L). count: number of tokens. padded: (N,) int64, the position of each packed token in the flattened
-    padded batch; for filler, a position of padding, if any. packed: (B·L,) int64, the place of each position of the
-    padded batch in the packed states; for padding, a place of filler. tokens: (1, N) bool, False at filler.
+    padded batch; for filler, a position of padding, if any. packed: (B·L,) int64, the row of each position of the
+    padded batch in the packed states; for padding, a row of filler. tokens: (1, N) bool, False at filler.
     """
 
     shape: tuple[int, int]
@@ -62,12 +62,12 @@ class Packing:
         size = _round_up(2 * count + (count < positions))
         padding = self.padded[count:][:1] if count < positions else self.padded[:1]
         first, filler = self.padded[:count], padding.expand(size - 2 * count)
-        places = [torch.where(self.packed < count, self.packed + copy * count, 2 * count) for copy in (0, 1)]
+        rows = [torch.where(self.packed < count, self.packed + copy * count, 2 * count) for copy in (0, 1)]
         return type(self)(
             (2 * self.shape[0], self.shape[1]),
             2 * count,
             torch.cat([first, first + positions, filler]),
-            torch.cat(places),
+            torch.cat(rows),
             (torch.arange(size, device=first.device) < 2 * count)[None],
         )
 
@@ -83,8 +83,8 @@ class Packing:
         unpacked: Tensor = _Gather.apply(states[0], self.packed, self.padded, tokens)  # type: ignore[no-untyped-call]
         return unpacked.view(*self.shape, -1)
 
-    def places(self, positions: Tensor) -> Tensor:
-        """Return the places (n,) int64 of some positions in the packed states.
+    def rows(self, positions: Tensor) -> Tensor:
+        """Return the rows (n,) int64 of some positions in the packed states.
 
         positions: (B, L) bool with n True values, or (n,) int64 indices into the flattened padded batch.
         """
@@ -98,23 +98,23 @@ def _round_up(count: int) -> int:
 class _Gather(torch.autograd.Function):
     """Gathers rows in both directions, because a scatter is several times as slow on a CPU.
 
-    This is correct because the places that are not tokens have no gradient: what layers compute for filler, and what
+    This is correct because the rows that are not tokens have no gradient: what layers compute for filler, and what
     attention computes for padding, is not used.
     """
 
     @staticmethod
-    def forward(context: Any, states: Tensor, places: Tensor, backward_places: Tensor, tokens: int | None) -> Tensor:
-        """Return the rows of states (n, w) at `places`.
+    def forward(context: Any, states: Tensor, rows: Tensor, backward_rows: Tensor, tokens: int | None) -> Tensor:
+        """Return the rows of states (n, w) at `rows`.
 
-        backward_places: for each row of the states, the row of the result from which its gradient comes. tokens: number
+        backward_rows: for each row of the states, the row of the result from which its gradient comes. tokens: number
         of rows of the states that have a gradient; None: all.
         """
-        context.places, context.tokens = backward_places, tokens
-        return states.index_select(0, places)
+        context.rows, context.tokens = backward_rows, tokens
+        return states.index_select(0, rows)
 
     @staticmethod
     def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
-        result = gradient.index_select(0, context.places)
+        result = gradient.index_select(0, context.rows)
         if context.tokens is not None:
             result[context.tokens :].zero_()
         return result, None, None, None

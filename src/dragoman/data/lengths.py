@@ -36,7 +36,7 @@ class LengthQuantiles(Config):
         """Return the quantiles of at least one length."""
         counts = np.bincount(lengths)
         ends = np.cumsum(counts)
-        median, q99 = (int(np.searchsorted(ends, share * ends[-1])) for share in (0.5, 0.99))
+        median, q99 = (int(np.searchsorted(ends, fraction * ends[-1])) for fraction in (0.5, 0.99))
         return LengthQuantiles(median=median, q99=q99, maximum=len(counts) - 1)
 
 

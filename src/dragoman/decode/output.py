@@ -49,7 +49,7 @@ class OutputConfig(Config):
     )
     forbid: tuple[int, ...] = Field(
         default=(PAD, BOS, UNK),
-        description="Token ids that are never generated. Default: padding, beginning of sentence and unknown word.",
+        description="Token ids that are never generated. Default: padding, start of sentence and unknown word.",
     )
     force_start: bool = Field(
         default=True,

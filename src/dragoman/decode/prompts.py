@@ -83,7 +83,7 @@ class Prompts:
                 row = int(too_long[0])
                 raise ConfigError(
                     f"prefix of sentence {row}: {lengths[row]} tokens, but the decoder has {state.max_length} "
-                    "positions, one of them for the beginning of the sentence: shorten the prefix"
+                    "positions, one of them for the start of the sentence: shorten the prefix"
                 )
         limits = np.maximum(limits, lengths + 1)
         return Prompts(_with_capacity(state, tokens, limits - lengths), tokens, limits, lengths, source)

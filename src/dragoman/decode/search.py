@@ -68,7 +68,7 @@ class SearchConfig(OutputConfig):
         ge=0,
         le=10_000_000,
         description="Exact search: after the beam search, continue until no other translation can have a higher score, "
-        "or until this number of beginnings of translations has been considered. 0: beam search only.",
+        "or until this number of prefixes has been expanded. 0: beam search only.",
     )
     tree: bool = Field(default=False, description="Record all expanded hypotheses and their outcomes (--tree).")
     fusion: FusionConfig | None = Field(

@@ -124,7 +124,7 @@ class SearchTree:
         return (*self.prefix, *reversed(tokens))
 
     def deepest(self, tokens: Sequence[int]) -> int:
-        """Return the number of the last hypothesis in the tree that is a beginning of an output.
+        """Return the number of the last hypothesis in the tree that is a prefix of an output.
 
         tokens: the ids of the output, including the prefix and, if it is finished, the end of sentence.
         """

@@ -73,28 +73,28 @@ def paired_bootstrap(
     summed sentence statistics.
     """
     if isinstance(metric, str):
-        measure = summed_metric(metric).with_tokenizer(choose_tokenizer(None, references, tokenizer).report().name)
+        summed = summed_metric(metric).with_tokenizer(choose_tokenizer(None, references, tokenizer).report().name)
     else:
-        measure = metric
-    statistics = [measure.statistics(lines, *references) for lines in (first, second)]
-    return compare_statistics(statistics[0], statistics[1], measure, len(references), samples=samples, seed=seed)
+        summed = metric
+    statistics = [summed.statistics(lines, *references) for lines in (first, second)]
+    return compare_statistics(statistics[0], statistics[1], summed, len(references), samples=samples, seed=seed)
 
 
 def compare_statistics(
     first: Statistics,
     second: Statistics,
-    measure: SummedMetric,
+    summed: SummedMetric,
     references: int,
     *,
     samples: int = 1000,
     seed: int = 12345,
 ) -> Comparison:
     """Compare two systems by their statistics (N, K), as `paired_bootstrap` does. references: number per sentence."""
-    scores = [measure.exact(rows.sum(0)) for rows in (first, second)]
+    scores = [summed.exact(rows.sum(0)) for rows in (first, second)]
     draws = np.random.default_rng(seed).choice(len(first), size=(samples, len(first)), replace=True)
-    resampled = [measure.corpus(np.array([rows[draw].sum(0) for draw in draws])) for rows in (first, second)]
-    signature = f"{measure.signature(references)}|bs:{samples}|seed:{seed}"
-    named = [measure.score_of(score, signature) for score in scores]
+    resampled = [summed.corpus(np.array([rows[draw].sum(0) for draw in draws])) for rows in (first, second)]
+    signature = f"{summed.signature(references)}|bs:{samples}|seed:{seed}"
+    named = [summed.score_of(score, signature) for score in scores]
     return compare_resampled(named[0], named[1], resampled[0], resampled[1], samples=samples, seed=seed)
 
 

@@ -53,14 +53,14 @@ def count_edits(hypothesis: Sequence[str], reference: Sequence[str]) -> int:
         for text in (hypothesis, reference)
     )
     band = _Band(len(words), target)
-    places: dict[int, list[int]] = {}
-    for place, word in enumerate(target.tolist()):
-        places.setdefault(word, []).append(place)
+    positions: dict[int, list[int]] = {}
+    for position, word in enumerate(target.tolist()):
+        positions.setdefault(word, []).append(position)
     shifts = tried = 0
     while True:
         rows = band.rows(words)
         distance = int(rows[-1][-1])
-        candidates, tried = _list_shifts(words, target, places, band.trace(words, rows), tried)
+        candidates, tried = _list_shifts(words, target, positions, band.trace(words, rows), tried)
         if tried >= _MAX_SHIFTS or not candidates:
             return shifts + distance
         distances = band.shifted_distances(words, rows, candidates)
@@ -88,7 +88,7 @@ class _Alignment(NamedTuple):
 
 
 def _list_shifts(
-    words: Words, target: Words, places: dict[int, list[int]], alignment: _Alignment, tried: int
+    words: Words, target: Words, positions: dict[int, list[int]], alignment: _Alignment, tried: int
 ) -> tuple[list[Shift], int]:
     """Return the distinct shifts that may reduce the edit distance, and the number of tried shifts.
 
@@ -96,15 +96,15 @@ def _list_shifts(
     """
     of, hypothesis_errors, reference_errors = alignment
     shifts: dict[Shift, None] = {}
-    for start, place, length in _list_common_phrases(words.tolist(), target.tolist(), places):
+    for start, position, length in _list_common_phrases(words.tolist(), target.tolist(), positions):
         if hypothesis_errors[start + length] == hypothesis_errors[start]:
             continue  # the phrase is correct in the hypothesis
-        if reference_errors[place + length] == reference_errors[place]:
-            continue  # the reference has the phrase at this place already
-        if start <= of[place] < start + length:
+        if reference_errors[position + length] == reference_errors[position]:
+            continue  # the reference has the phrase at this position already
+        if start <= of[position] < start + length:
             continue  # a shift within the phrase
         previous = -1
-        for reference_word in range(place - 1, min(place + length, len(target))):
+        for reference_word in range(position - 1, min(position + length, len(target))):
             index = 0 if reference_word == -1 else of[reference_word] + 1
             if index != previous:
                 previous = index
@@ -116,18 +116,18 @@ def _list_shifts(
 
 
 def _list_common_phrases(
-    words: list[int], target: list[int], places: dict[int, list[int]]
+    words: list[int], target: list[int], positions: dict[int, list[int]]
 ) -> Iterator[tuple[int, int, int]]:
     """Yield the start in the hypothesis, the start in the reference, and the length of each common phrase."""
     for start, word in enumerate(words):
-        found = places.get(word, [])
+        found = positions.get(word, [])
         nearest = bisect_left(found, start - _FARTHEST_SHIFT)
-        for place in found[nearest : bisect_right(found, start + _FARTHEST_SHIFT)]:
-            longest = min(_LONGEST_SHIFT, len(words) - start, len(target) - place)
+        for position in found[nearest : bisect_right(found, start + _FARTHEST_SHIFT)]:
+            longest = min(_LONGEST_SHIFT, len(words) - start, len(target) - position)
             length = 0
-            while length < longest and words[start + length] == target[place + length]:
+            while length < longest and words[start + length] == target[position + length]:
                 length += 1
-                yield start, place, length
+                yield start, position, length
 
 
 class _Band:

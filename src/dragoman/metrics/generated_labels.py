@@ -1,4 +1,4 @@
-"""Measures of labels and answers that a model writes as text."""
+"""Metrics of labels and answers that a model writes as text."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from dragoman.metrics.metric import check_lines, describe_references
 from dragoman.metrics.summed import Statistics, SummedMetric
 
 
-class ShareMetric(SummedMetric):
+class FractionMetric(SummedMetric):
     """Base class of means over examples, in percent."""
 
     unit, by_default = "percent", False
@@ -37,8 +37,8 @@ class ShareMetric(SummedMetric):
         return 100 * sums[..., 0] / sums[..., 1]
 
 
-class Accuracy(ShareMetric):
-    """Share of outputs that equal the label, apart from blanks at both ends."""
+class Accuracy(FractionMetric):
+    """Fraction of outputs that equal the label, apart from blanks at both ends."""
 
     key, name, better = "accuracy", "accuracy", "higher"
 
@@ -50,8 +50,8 @@ class Accuracy(ShareMetric):
         ]
 
 
-class OtherOutputs(ShareMetric):
-    """Share of outputs that are not a label of any example of the test set."""
+class OtherOutputs(FractionMetric):
+    """Fraction of outputs that are not a label of any example of the test set."""
 
     key, name, better = "other_outputs", "outputs that are not a label", "lower"
 
@@ -65,8 +65,8 @@ class OtherOutputs(ShareMetric):
         return [float(output.strip() not in labels) for output in outputs]
 
 
-class ExactMatch(ShareMetric):
-    """Share of outputs that equal a correct answer after SQuAD's normalisation."""
+class ExactMatch(FractionMetric):
+    """Fraction of outputs that equal a correct answer after SQuAD's normalisation."""
 
     key, name, better = "exact_match", "exact match", "higher"
 
@@ -75,7 +75,7 @@ class ExactMatch(ShareMetric):
         return [exact_match(output, answers) for output, answers in zip(outputs, references, strict=True)]
 
 
-class AnswerF1(ShareMetric):
+class AnswerF1(FractionMetric):
     """Mean F1 between the words of an output and of the correct answer with the highest F1, as in SQuAD."""
 
     key, name, better = "answer_f1", "F1 of words", "higher"

@@ -54,13 +54,13 @@ def register(metric: M) -> M:
     if not isinstance(added, Metric):
         raise TypeError(f"a metric is a subclass of Metric, which {metric!r} is not")
     known = METRICS.get(added.key)
-    if known is not None and _place(known) != _place(added):
+    if known is not None and _definition(known) != _definition(added):
         raise ValueError(f"there is already a metric called {added.key!r}: choose another key")
     METRICS[added.key] = added
     return metric
 
 
-def _place(metric: Metric) -> tuple[str, str]:
+def _definition(metric: Metric) -> tuple[str, str]:
     return type(metric).__module__, type(metric).__qualname__
 
 

@@ -38,7 +38,7 @@ class LengthLimit:
 
     def describe(self, length: int) -> str:
         """Return the first part of an error message about a text of `length` tokens. Callers append a suggestion."""
-        special = "end" if self.side == "source" else "beginning"
+        special = "end" if self.side == "source" else "start"
         return (
             f"{length} {self.side} tokens, but the model has {self.positions} positions, one of them for the {special} "
             f"of the sentence ({self.setting})"

@@ -12,7 +12,7 @@ from dragoman.nn.positions.scheme import PositionEmbedding
 from dragoman.text.symbols import BOS, EOS, SPECIAL_SYMBOLS
 
 StartSymbol = Literal["bos", "eos"]
-"""The symbol before the first token of an output: the beginning or the end of a text."""
+"""The symbol before the first token of an output: the start or the end of a text (BOS or EOS)."""
 
 IMPOSSIBLE_BIAS = -1000.0
 """Bias of a vocabulary entry that is never predicted. Its probability is 0, since exp(−1000) is 0 in float32."""

@@ -110,8 +110,8 @@ class Mixture(nn.Module):
     def _report(self, auxiliary: Auxiliary, probabilities: Tensor, sizes: list[int], capacity: int) -> None:
         count = self.config.count
         loads = torch.tensor(sizes, device=probabilities.device)
-        shares = loads.to(probabilities.dtype) / max(sum(sizes), 1)
-        total = count * (shares * probabilities.sum(0)).sum()
+        fractions = loads.to(probabilities.dtype) / max(sum(sizes), 1)
+        total = count * (fractions * probabilities.sum(0)).sum()
         auxiliary.penalise("balance", total, float(len(probabilities)), self.config.balance)
         auxiliary.count("experts", loads)
         auxiliary.count("over_capacity", (loads - capacity).clamp_min(0).sum().view(1))

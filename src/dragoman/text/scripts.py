@@ -40,7 +40,7 @@ _EAST_ASIAN = ("Hani", "Hrkt", "Hang", "Bopo")
 _WEIGHTS = {"Hani": 3, "Hrkt": 2, "Hang": 2}
 """Number of Latin letters to which a character of a script corresponds in translations, where it is not about 1."""
 
-_MIN_SHARE = 0.05
+_MIN_FRACTION = 0.05
 """Minimum weighted fraction of kana or Hangul in the East Asian characters of a text that is Japanese or Korean."""
 
 _LONG = 20
@@ -109,7 +109,7 @@ def dominant_system(text: str) -> str | None:
     total = sum(asian.values())
     if total < most or not total:
         return best
-    if max(asian["Hang"], asian["Hrkt"]) >= _MIN_SHARE * total:
+    if max(asian["Hang"], asian["Hrkt"]) >= _MIN_FRACTION * total:
         return "Kore" if asian["Hang"] > asian["Hrkt"] else "Jpan"
     return "Hanb" if asian["Bopo"] or asian["Hani"] > _LONG * _WEIGHTS["Hani"] else "Hani"
 

@@ -1,4 +1,4 @@
-"""Shares of unknown tokens, which a vocabulary without the letters of a text produces instead of words."""
+"""Fractions of unknown tokens, which a vocabulary without the letters of a text produces instead of words."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -15,8 +15,8 @@ MAX_UNKNOWN = 0.4
 """Default of `data.max_unknown`. Word vocabularies of small corpora leave up to a third of ordinary text unknown, and
 text in another alphabet is unknown except for its spaces, digits and punctuation marks."""
 
-WARNING_SHARE = 0.1
-"""Share of unknown tokens above which a warning is printed."""
+WARNING_FRACTION = 0.1
+"""Fraction of unknown tokens above which a warning is printed."""
 
 
 class UnknownTokens(NamedTuple):
@@ -40,8 +40,8 @@ class UnknownTokens(NamedTuple):
         return UnknownTokens(self.unknown + other.unknown, self.tokens + other.tokens)
 
     @property
-    def share(self) -> float:
-        """The share of unknown tokens, 0 for no tokens."""
+    def fraction(self) -> float:
+        """The fraction of unknown tokens, 0 for no tokens."""
         return self.unknown / self.tokens if self.tokens else 0.0
 
 
@@ -51,20 +51,20 @@ def has_unknown_tokens(tokenizer: Tokenizer) -> bool:
 
 
 def check_unknown(name: str, sides: Mapping[str, UnknownTokens], limit: float | None) -> None:
-    """Raise DataError if the share of unknown tokens on a side exceeds the limit, and warn if it exceeds a tenth.
+    """Raise DataError if the fraction of unknown tokens on a side exceeds the limit, and warn if it exceeds a tenth.
 
     name: name of the corpus. sides: the counts by the name of the side. limit: `data.max_unknown`.
     """
     for side, counts in sides.items():
-        if limit is not None and counts.share > limit:
+        if limit is not None and counts.fraction > limit:
             raise DataError(
-                f"{name}: {counts.share:.1%} of the {counts.tokens:,} {side} tokens are unknown to the vocabulary, "
+                f"{name}: {counts.fraction:.1%} of the {counts.tokens:,} {side} tokens are unknown to the vocabulary, "
                 f"more than data.max_unknown={limit}. Check the language of this file. For text in other letters, "
                 "train a new model, whose vocabulary is learned from the text, or use text.subword.kind=bpe or "
                 "unigram, which have no unknown tokens"
             )
-        if counts.share > WARNING_SHARE:
-            warn(f"{name}: {counts.share:.1%} of the {counts.tokens:,} {side} tokens are unknown to the vocabulary")
+        if counts.fraction > WARNING_FRACTION:
+            warn(f"{name}: {counts.fraction:.1%} of the {counts.tokens:,} {side} tokens are unknown to the vocabulary")
 
 
 class UnknownTokenWarning:
@@ -78,10 +78,10 @@ class UnknownTokenWarning:
         if not self._enabled:
             return
         self._counts += UnknownTokens.of(ids)
-        if self._counts.share > WARNING_SHARE:
+        if self._counts.fraction > WARNING_FRACTION:
             self._enabled = False
             warn(
-                f"{self._counts.share:.1%} of the {self._counts.tokens:,} tokens that were read are unknown to the "
+                f"{self._counts.fraction:.1%} of the {self._counts.tokens:,} tokens that were read are unknown to the "
                 "model's vocabulary, so the model cannot process this text well. Check the language and the script of "
                 "the text"
             )

@@ -42,7 +42,7 @@ _LETTERS_PER_WORD = {
     "Myanmar": 8,
     "Tibetan": 7,
 }
-"""Number of characters of a script without spaces that correspond to an English word, with vowel signs. In the
+"""Number of characters of a script without spaces that correspond to an English word, including vowel marks. In the
 Universal Declaration of Human Rights these are 1.5 for Han in Chinese, 3.5 for kana, 5.2, 5.7, 5.8, 8.2 and 6.9."""
 
 _COUNTED_SCRIPTS = "".join(rf"\p{{Script={script}}}" for script in _LETTERS_PER_WORD)

@@ -39,7 +39,7 @@ def test_limit_loses_few_good_pairs_and_drops_little_from_good_corpora(
     scores = np.where(bad, -3 - distance, -3) + rng.normal(size=len(bad))
     decoys = -3 - distance + rng.normal(size=10_000)
     limit = MismatchLimit.estimate([scores[:5000], scores[5000:]], decoys)
-    assert limit.share == pytest.approx(share, abs=0.06)
+    assert limit.fraction == pytest.approx(share, abs=0.06)
     dropped = scores <= limit.score
     assert dropped[~bad].mean() <= 0.04
     assert dropped[~bad].sum() <= 1.3 * dropped[bad].sum() + 20
@@ -49,7 +49,7 @@ def test_limit_loses_few_good_pairs_and_drops_little_from_good_corpora(
 
 def test_limit_of_one_score_for_all_pairs_drops_nothing_of_a_good_corpus() -> None:
     limit = MismatchLimit.estimate([np.full(5000, -2.0)], np.full(500, -8.0))
-    assert limit.share == 0
+    assert limit.fraction == 0
     assert not (np.full(5000, -2.0) <= limit.score).any()
 
 
@@ -85,7 +85,7 @@ def test_planted_mismatches_are_found(tmp_path: Path) -> None:
     candidates = {row for row in rows if row + 1 not in others}
     assert len(dropped & candidates) >= 0.8 * len(candidates)
     assert len(dropped - set(rows)) <= 0.02 * (PAIRS - SHUFFLED)
-    assert "of the pairs are mismatched; scores of at most" in report.table()
+    assert "of the pairs are mismatched; scores up to" in report.table()
 
 
 def test_nothing_is_dropped_from_a_good_corpus_and_a_shuffled_one_is_named(

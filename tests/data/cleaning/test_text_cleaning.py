@@ -57,7 +57,7 @@ def expected(documents: list[list[Passage]], config: TextCleaningConfig) -> list
         if "\udcff" not in part.text and not is_binary(part.text) and "empty" not in found[index]
     ]
     counts = Counter(script for _, script in good if script)
-    enough = min(config.script_share * counts.total(), max(counts.values(), default=0))
+    enough = min(config.script_fraction * counts.total(), max(counts.values(), default=0))
     for index, script in good:
         if script and counts[script] < enough:
             found[index].add("wrong_script")
@@ -74,7 +74,7 @@ def expected(documents: list[list[Passage]], config: TextCleaningConfig) -> list
 @settings(max_examples=50, deadline=None)
 @given(texts=DOCUMENTS, longest=st.integers(5, 60), size=st.integers(1, 6), limit=st.integers(20, 200))
 def test_whole_documents_are_dropped_and_counted_once(texts: list[str], longest: int, size: int, limit: int) -> None:
-    config = TextCleaningConfig(script_share=0.4)
+    config = TextCleaningConfig(script_fraction=0.4)
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
         patch.setattr("dragoman.data.corpora.documents.LONGEST", longest)
         patch.setattr(blocks, "PAIRS", size)

@@ -189,7 +189,7 @@ def test_the_number_of_distinct_words_in_the_sample_is_limited(tmp_path: Path, m
         folder.mkdir()
         cleaned.append(clean(read_pairs(corpus), PairRules(CleaningConfig()), folder))
     # 1,000 of the 12,000 words of 5 letters; the second corpus contributes three times as many as the first
-    tokenizers, share = vocabulary.VocabularyLearner(text, 5000 * vocabulary.DISTINCT_SHARE)(
+    tokenizers, share = vocabulary.VocabularyLearner(text, 5000 * vocabulary.DISTINCT_DIVISOR)(
         ([vocabulary.Sample(each.folder, each.starts) for each in cleaned], [1.0, 3.0])
     )
     found = [word for word in tokenizers.source.whole_words() if word]

@@ -73,7 +73,7 @@ def test_documents_are_divided_into_sentences(length: int) -> None:
         for number, chunk in enumerate(own):
             place = int(found.rows[row, number])
             assert found.tokens[place][found.mask[place]].tolist() == chunk
-            places = found.places[place][found.mask[place]]
+            places = found.positions[place][found.mask[place]]
             assert tokens.flatten()[places].tolist() == chunk
     assert len(found.tokens) == sum(map(len, chunks))
 

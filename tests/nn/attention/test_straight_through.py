@@ -144,7 +144,7 @@ def test_fewer_and_fewer_queries_use_soft_attention(step: int, share: float) -> 
 @pytest.mark.parametrize("gradient", ["straight_through", "reinforce"])
 @pytest.mark.parametrize(("step", "share"), [(1, 1.0), (51, 0.65), (101, 0.3), (10_000, 0.3)])
 def test_a_share_of_the_queries_always_uses_soft_attention(gradient: str, step: int, share: float) -> None:
-    built = attention(gradient=gradient, soft_updates=100, soft_share=0.3).train()
+    built = attention(gradient=gradient, soft_updates=100, soft_fraction=0.3).train()
     queries, states = torch.randn(1, 4000, WIDTH), inputs()[1][:1]
     with collecting(step) as auxiliary:
         _, weights = looked(built, queries, states, KEEP[:1])

@@ -18,7 +18,7 @@ _BELOW, _MISSING = "see below", object()
 NAME = "NAME"
 """The placeholder for the name of a group in a mapping."""
 _BOUND_SIGNS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
-"""Signs by the attributes of annotated_types in which pydantic stores bounds."""
+"""Comparison operators by the attributes of annotated_types in which pydantic stores bounds."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Groups of settings that several places or several kinds of runs share, each listed once for the reference."""
+"""Groups of settings that several locations or several kinds of runs share, each listed once for the reference."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,10 +8,10 @@ from dragoman.base.settings.reference import NAME, Section, Setting
 
 @dataclass(frozen=True)
 class Occurrence:
-    """A place where a group can stand. run: name of the kind of run.
+    """A location where a group can stand. run: name of the kind of run.
 
     within: path and kind of the nearest enclosing group that has a kind; empty if no enclosing group has one.
-    defaults: defaults of the group's settings at this place.
+    defaults: defaults of the group's settings at this location.
     """
 
     run: str
@@ -22,9 +22,9 @@ class Occurrence:
 
 @dataclass(eq=False)
 class Variant:
-    """A group with equal kind, summary and settings at all its places.
+    """A group with equal kind, summary and settings at all its locations.
 
-    path: the place under which the reference lists the group. settings: with keys relative to the group.
+    path: the location under which the reference lists the group. settings: with keys relative to the group.
     """
 
     path: str
@@ -35,11 +35,11 @@ class Variant:
 
     @property
     def paths(self) -> list[str]:
-        """All places, without repetition."""
-        return list(dict.fromkeys(place.path for place in self.occurrences))
+        """All locations, without repetition."""
+        return list(dict.fromkeys(each.path for each in self.occurrences))
 
     def at(self, path: str) -> list[Occurrence]:
-        """Return the occurrences at a place."""
+        """Return the occurrences at a location."""
         return [each for each in self.occurrences if each.path == path]
 
 
@@ -61,7 +61,7 @@ class SharedGroup:
 
 
 class ListedPaths:
-    """The places under which the reference lists groups: the first one outside groups with names, if any.
+    """The locations under which the reference lists groups: the first one outside groups with names, if any.
 
     runs: the sections of each kind of run; only as many as necessary are read.
     """
@@ -96,7 +96,8 @@ class ListedPaths:
 
 
 def share(runs: Mapping[str, Sequence[Section]]) -> list[SharedGroup]:
-    """Collect the groups of several kinds of runs, in the order of their first places. runs: sections by kind of run.
+    """Collect the groups of several kinds of runs, in the order of their first locations. runs: sections by kind of
+    run.
 
     Groups are equal if their settings have the same names, types and descriptions; their defaults may differ.
     """

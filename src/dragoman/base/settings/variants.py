@@ -34,9 +34,9 @@ class Variants:
     def register(self, config: T) -> T:
         """Add a config class to the union, and return it, so that this method can be used as a decorator.
 
-        Registering a class again replaces it if it is defined at the same place, as when a notebook cell is repeated.
-        Raises TypeError for a class without a `kind` or without the methods of a variant, and ValueError for a kind
-        that is in use.
+        Registering a class again replaces it if it is defined in the same module under the same name, as when a
+        notebook cell is repeated. Raises TypeError for a class without a `kind` or without the methods of a variant,
+        and ValueError for a kind that is in use.
         """
         if not (inspect.isclass(config) and issubclass(config, self.base)):
             raise TypeError(f"a {self.noun} is a subclass of {self.base.__name__}, which {config!r} is not")
@@ -48,7 +48,7 @@ class Variants:
             raise TypeError(f"{config.__name__} has to define {' or '.join(self.methods)}")
         (kind,) = tags
         known = self.classes.get(kind)
-        if kind in self._built_in or (known is not None and _place(known) != _place(config)):
+        if kind in self._built_in or (known is not None and _definition(known) != _definition(config)):
             raise ValueError(f"another {self.noun} is registered as {kind!r}: choose another kind")
         self.classes[kind] = config
         union_members_by_field.cache_clear()
@@ -65,5 +65,5 @@ class Variants:
         return validate_built_in(value)
 
 
-def _place(config: type[Config]) -> tuple[str, str]:
+def _definition(config: type[Config]) -> tuple[str, str]:
     return config.__module__, config.__qualname__

@@ -68,7 +68,7 @@ class EpochRows:
         return np.concatenate(rows)
 
     def _chunks_of_part(self, index: int, positions: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the chunks of a part at these positions of its share of the epoch."""
+        """Return the chunks of a part at these positions of its fraction of the epoch."""
         count = self._chunks[index]
         if float(self._parts[index].weight).is_integer():
             return positions % count
@@ -95,5 +95,5 @@ def epoch_weights(
         raise ConfigError(
             f"data.temperature replaces weights, but {', '.join(weighted)} has a weight: remove one of them"
         )
-    shares = np.array(sizes, dtype=np.float64) ** (1 / temperature)
-    return (shares / shares.sum() * sum(sizes) / np.array(sizes)).tolist()  # type: ignore[no-any-return]
+    fractions = np.array(sizes, dtype=np.float64) ** (1 / temperature)
+    return (fractions / fractions.sum() * sum(sizes) / np.array(sizes)).tolist()  # type: ignore[no-any-return]

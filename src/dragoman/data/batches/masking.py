@@ -18,23 +18,25 @@ MASK = "mask"
 class MaskingConfig(Config):
     """Which tokens are masked, and how (Devlin et al. 2019, section 3.1 and appendix C.2)."""
 
-    rate: float = Field(0.15, gt=0, lt=1, description="Share of the tokens that the model has to predict.")
-    replaced: float = Field(0.8, ge=0, le=1, description="Share of the predicted tokens that are replaced by <mask>.")
+    rate: float = Field(0.15, gt=0, lt=1, description="Fraction of the tokens that the model has to predict.")
+    replaced: float = Field(
+        0.8, ge=0, le=1, description="Fraction of the predicted tokens that are replaced by <mask>."
+    )
     random: float = Field(
         0.1,
         ge=0,
         le=1,
-        description="Share of the predicted tokens that are replaced by random tokens. The rest is unchanged.",
+        description="Fraction of the predicted tokens that are replaced by random tokens. The rest is unchanged.",
     )
     whole_words: bool = Field(
         False, description="Mask all tokens of a word, or none. A word is a run of letters and digits, or a symbol."
     )
 
     @model_validator(mode="after")
-    def _check_shares(self) -> "MaskingConfig":
+    def _check_fractions(self) -> "MaskingConfig":
         if self.replaced + self.random > 1:
             raise ValueError(
-                f"masking.replaced and masking.random are shares of the same tokens, but their sum is "
+                f"masking.replaced and masking.random are fractions of the same tokens, but their sum is "
                 f"{self.replaced + self.random:g}: lower one of them, so that the sum is at most 1"
             )
         return self

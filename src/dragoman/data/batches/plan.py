@@ -75,8 +75,8 @@ _CACHED_BLOCKS = 2
 class BatchPlan:
     """The batches of an epoch.
 
-    batches: dataset rows (int64) of each batch, in training order. padding_waste: for each side, the share of padding
-    among all symbols of the epoch (0 to 1).
+    batches: dataset rows (int64) of each batch, in training order. padding_waste: for each side, the fraction of
+    padding among all symbols of the epoch (0 to 1).
     """
 
     batches: Sequence[NDArray[np.int64]]
@@ -209,7 +209,7 @@ def _batch_starts(sides: NDArray[np.int64], config: BatchConfig) -> NDArray[np.i
     return np.array(starts, dtype=np.int64)
 
 
-_PADDED_SHARE = 2
+_PADDED_FRACTION = 2
 """Maximum size of a packed batch with padding, as a multiple of the budget. Attention computes padded states."""
 
 
@@ -217,7 +217,7 @@ def _packed_starts(sides: NDArray[np.int64], config: BatchConfig) -> NDArray[np.
     """Return the index of the first row of each packed batch.
 
     Each side of a batch has fewer tokens than the budget, because packed states contain filler, and with padding at
-    most `_PADDED_SHARE` budgets. sides: (N, sides), the length of each row, sorted by the last side.
+    most `_PADDED_FRACTION` budgets. sides: (N, sides), the length of each row, sorted by the last side.
     """
     assert config.tokens is not None
     starts = []
@@ -229,6 +229,6 @@ def _packed_starts(sides: NDArray[np.int64], config: BatchConfig) -> NDArray[np.
         rows = sides[start : start + most]
         counts = np.arange(1, len(rows) + 1)[:, None]
         padded = np.maximum.accumulate(rows, axis=0) * counts
-        fits = (np.cumsum(rows, axis=0) < config.tokens) & (padded <= _PADDED_SHARE * config.tokens)
+        fits = (np.cumsum(rows, axis=0) < config.tokens) & (padded <= _PADDED_FRACTION * config.tokens)
         start += max(1, int(fits.all(axis=1).sum()))
     return np.array(starts, dtype=np.int64)

@@ -132,7 +132,7 @@ class CleanedCorpus:
                 count.update({str(name): int(times) for name, times in zip(names, frequencies, strict=False) if name})
         allowed = []
         for configured, count in zip(config.scripts_of_sides, counts, strict=True):
-            threshold = min(config.script_share * count.total(), max(count.values(), default=0))
+            threshold = min(config.script_fraction * count.total(), max(count.values(), default=0))
             detected = [script for script, times in count.items() if times and times >= threshold]
             allowed.append(configured or _union(detected))
         expected = zip(self._side_names, allowed, strict=True)

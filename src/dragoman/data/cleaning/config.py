@@ -16,7 +16,7 @@ _UNESCAPE: bool = Field(
     description="Replace escapes that other tools have left in the text: character references of HTML, such as &quot; "
     "and &#8364;, and separators of Moses, such as @-@. If false, they are only counted.",
 )
-_SHARE = "A script counts as a script of {} if at least this share of its {} is mostly written in it."
+_FRACTION = "A script counts as a script of {} if at least this fraction of its {} is mostly written in it."
 
 
 class BaseCleaningConfig(Config):
@@ -33,7 +33,7 @@ class BaseCleaningConfig(Config):
         wrong_script: bool
         control_characters: bool
         broken_utf8: Literal["skip", "error"]
-        script_share: float
+        script_fraction: float
         unescape: bool
 
     @model_validator(mode="after")
@@ -118,13 +118,13 @@ class CleaningConfig(BaseCleaningConfig):
     source_scripts: tuple[str, ...] = Field(
         default=(),
         description="Scripts of the source by ISO 15924 codes or Unicode's names (Latn, cyrillic, Jpan …); empty: "
-        "those of `data.source_language`, or detected by `script_share` if it is not set.",
+        "those of `data.source_language`, or detected by `script_fraction` if it is not set.",
     )
     target_scripts: tuple[str, ...] = Field(
         default=(),
-        description="Scripts of the target; empty: those of `data.target_language`, or detected by `script_share`.",
+        description="Scripts of the target; empty: those of `data.target_language`, or detected by `script_fraction`.",
     )
-    script_share: float = Field(default=0.1, gt=0.0, lt=1.0, description=_SHARE.format("a side", "sentences"))
+    script_fraction: float = Field(default=0.1, gt=0.0, lt=1.0, description=_FRACTION.format("a side", "sentences"))
     copied_words: int | None = Field(
         default=3,
         ge=1,
@@ -198,7 +198,7 @@ class TextCleaningConfig(BaseCleaningConfig):
     scripts: tuple[str, ...] = Field(
         default=(),
         description="Scripts of the corpus by ISO 15924 codes or Unicode's names (Latn, cyrillic, Jpan …); empty: "
-        "those of `data.language`, or detected by `script_share` if it is not set.",
+        "those of `data.language`, or detected by `script_fraction` if it is not set.",
     )
-    script_share: float = Field(default=0.1, gt=0.0, lt=1.0, description=_SHARE.format("the corpus", "parts"))
+    script_fraction: float = Field(default=0.1, gt=0.0, lt=1.0, description=_FRACTION.format("the corpus", "parts"))
     unescape: bool = _UNESCAPE

@@ -16,7 +16,7 @@ STRICT = 2.2
 ratios of translations had standard deviations of 0.1 to 0.3 in all measured corpora."""
 
 ORDINARY_SHARE = 0.01
-"""Share of the pairs of a good corpus, and at least one pair, that may be beyond STRICT, for example because a
+"""Fraction of the pairs of a good corpus, and at least one pair, that may be beyond STRICT, for example because a
 translation is free."""
 
 _BINS_PER_UNIT = 200

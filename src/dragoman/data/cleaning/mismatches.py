@@ -33,8 +33,9 @@ FEWEST_PAIRS = 1000
 SAMPLE = 40_000_000
 """Maximum size in bytes of the text from which the scores are learned. The memory that learning takes grows with it."""
 
-_DECOY_SHARE, _FEWEST_DECOYS, _MOST_DECOYS = 0.02, 500, 10_000
-"""Share of the pairs that a set of decoys replaces, and numbers of decoys. It is small because more mismatched pairs in
+_DECOY_FRACTION, _FEWEST_DECOYS, _MOST_DECOYS = 0.02, 500, 10_000
+"""Fraction of the pairs that a set of decoys replaces, and numbers of decoys. It is small because more mismatched pairs
+in
 the text raise the scores of mismatched pairs. Small corpora have several sets, which are scored one after another."""
 
 _PAIRS_FOR_A_PROCESS = 20_000
@@ -88,12 +89,12 @@ class MismatchSearch:
         limit = MismatchLimit.estimate(self._chunks(scores), decoys)
         for chunk, values in zip(self._chunks(verdicts), self._chunks(scores), strict=True):
             chunk[values <= limit.score] = mark
-        if limit.share > 0.5:
+        if limit.fraction > 0.5:
             warn(
-                f"about {limit.share:.0%} of the pairs are not translations of each other: check that line n of one "
+                f"about {limit.fraction:.0%} of the pairs are not translations of each other: check that line n of one "
                 "side is a translation of line n of the other side"
             )
-        return f"about {limit.share:.1%} of the pairs are mismatched; scores of at most {limit.score:.2f} are dropped"
+        return f"about {limit.fraction:.1%} of the pairs are mismatched; scores up to {limit.score:.2f} are dropped"
 
     def _chunks(self, values: NDArray[Any]) -> Iterator[NDArray[Any]]:
         """Yield the part of an array of all pairs that belongs to each chunk."""
@@ -164,20 +165,20 @@ class MismatchSearch:
 class _Sampling(NamedTuple):
     """How pairs are drawn, by their indices in the corpus.
 
-    pairs: number of pairs from which the scores are learned. rate: their share of the corpus. sets: number of sets of
-    decoys. set_share: share of the corpus that each set of decoys replaces.
+    pairs: number of pairs from which the scores are learned. rate: their fraction of the corpus. sets: number of sets
+    of decoys. set_fraction: fraction of the corpus that each set of decoys replaces.
     """
 
     pairs: int
     rate: float
     sets: int
-    set_share: float
+    set_fraction: float
 
     @classmethod
     def of(cls, kept: int, kept_bytes: int) -> "_Sampling":
         """kept, kept_bytes: number and size of the kept pairs."""
         rate = min(1.0, SAMPLE / max(1, kept_bytes))
-        size = min(_DECOY_SHARE * kept, _MOST_DECOYS)
+        size = min(_DECOY_FRACTION * kept, _MOST_DECOYS)
         return cls(round(kept * rate), rate, math.ceil(_FEWEST_DECOYS / size), size / kept)
 
     def draw(self, first: int, last: int) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
@@ -187,8 +188,8 @@ class _Sampling(NamedTuple):
         scores of a large corpus are learned from a part of its mismatched pairs.
         """
         indices = np.arange(first, last, dtype=np.uint64)
-        shares, positions = (hash_numbers(indices, key) / 2.0**64 for key in (0, 1))
-        return shares < self.rate, (positions / self.set_share).astype(np.int64)
+        fractions, positions = (hash_numbers(indices, key) / 2.0**64 for key in (0, 1))
+        return fractions < self.rate, (positions / self.set_fraction).astype(np.int64)
 
 
 class _Sample(NamedTuple):

@@ -107,10 +107,10 @@ class CleaningReport:
 
     def table(self, lines: int | None = 5) -> str:
         """Format the report as a table with one row per rule and the first `lines` line numbers (None: all)."""
-        share = 100 * self.kept / self.total if self.total else 0.0
+        fraction = 100 * self.kept / self.total if self.total else 0.0
         titles = _TITLES if self.unit == "pairs" else _TITLES | _DOCUMENT_TITLES
         unit = self.unit.removesuffix("s") if self.total == 1 else self.unit
-        rows = [f"{self.total:,} {unit} read, {self.kept:,} kept ({share:.2f} %)"]
+        rows = [f"{self.total:,} {unit} read, {self.kept:,} kept ({fraction:.2f} %)"]
         for rule, count in self.counts.items():
             numbers = self.dropped[rule][:lines].tolist()
             more = _continued(len(numbers), count)
@@ -131,16 +131,16 @@ class CleaningReport:
             if len(kinds) > _MAX_KINDS:
                 rows.append(f"    and {len(kinds) - _MAX_KINDS:,} more kinds")
         if self.unknown:
-            shares = ", ".join(f"{counts.share:.2%} of the {side}" for side, counts in self.unknown.items())
+            fractions = ", ".join(f"{counts.fraction:.2%} of the {side}" for side, counts in self.unknown.items())
             count = sum(counts.unknown for counts in self.unknown.values())
-            rows.append(f"  {'unknown tokens':<20} {count:>10,}   {shares}")
+            rows.append(f"  {'unknown tokens':<20} {count:>10,}   {fractions}")
         return "\n".join(rows)
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as JSON values."""
         dropped = {rule: lines.tolist() for rule, lines in self.dropped.items()}
         found = [{**each._asdict(), "lines": lines.tolist()} for each, lines in self.found.items()]
-        unknown = {side: counts.share for side, counts in self.unknown.items()}
+        unknown = {side: counts.fraction for side, counts in self.unknown.items()}
         further = {"found": found, "unknown_tokens": unknown}
         return {
             self.unit: self.total,

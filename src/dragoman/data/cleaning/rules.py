@@ -108,8 +108,8 @@ class Rules(ABC):
         if not found:
             return []
         lines = self._lines(item, text)
-        places = ((setting, name, lines(position)) for setting, (name, position) in found)
-        return [Finding(setting, side, name, line) for setting, name, line in dict.fromkeys(places)]
+        locations = ((setting, name, lines(position)) for setting, (name, position) in found)
+        return [Finding(setting, side, name, line) for setting, name, line in dict.fromkeys(locations)]
 
     def _lines(self, item: Any, text: str) -> Callable[[int], int]:
         """Return a function that returns the line of a position in a text of an item."""

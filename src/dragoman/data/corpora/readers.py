@@ -96,7 +96,7 @@ def read_references(corpus: CorpusConfig) -> HeldOutRecords:
 
 
 def check_readable(*corpora: CorpusConfig | TextCorpusConfig) -> None:
-    """Check the beginning of each file. Raises DataError if a file is missing, empty or unreadable."""
+    """Check the first lines of each file. Raises DataError if a file is missing, empty or unreadable."""
     for corpus in corpora:
         _check_readable(corpus)
 

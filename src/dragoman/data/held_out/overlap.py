@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from dragoman.data.cleaning.repair import repair_control_characters, unescape
 
-WARNING_SHARE = 0.01
-"""Minimum share of the held-out texts whose overlap is a warning. A smaller overlap is only reported, because short
+WARNING_FRACTION = 0.01
+"""Minimum fraction of the held-out texts whose overlap is a warning. A smaller overlap is only reported, because short
 everyday sentences are often repeated."""
 
 
@@ -36,12 +36,12 @@ class Overlap:
     @property
     def is_serious(self) -> bool:
         """Whether the overlap is large enough to distort the scores."""
-        return self.normalised > 0 and self.normalised >= WARNING_SHARE * self.total
+        return self.normalised > 0 and self.normalised >= WARNING_FRACTION * self.total
 
     def describe(self, items: str, name: str) -> str | None:
         """Return a message, or None without an overlap. items: plural name of the items. name: of the held-out set."""
         if not self.normalised:
-            if self.sources and self.sources >= WARNING_SHARE * self.total:
+            if self.sources and self.sources >= WARNING_FRACTION * self.total:
                 return (
                     f"{name}: the sources of {self.sources:,} of {self.total:,} validation {items} are also in the "
                     "training corpora, with other translations"

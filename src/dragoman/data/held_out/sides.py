@@ -7,13 +7,13 @@ from math import log
 
 _SMOOTHING = 0.5
 _MIN_DISTINCT = 0.9
-"""Minimum share of training texts that must be more similar to their own side than to the other one."""
+"""Minimum fraction of training texts that must be more similar to their own side than to the other one."""
 
-_MIN_SHARE = 0.7
-"""Minimum share of the texts that must be more similar to the other side."""
+_MIN_FRACTION = 0.7
+"""Minimum fraction of the texts that must be more similar to the other side."""
 
 _MIN_KNOWN = 0.6
-"""Minimum share of the sequences of a text that occur on a side of the training pairs."""
+"""Minimum fraction of the sequences of a text that occur on a side of the training pairs."""
 
 _MIN_TEXTS = 5
 _ORDER = 3
@@ -38,7 +38,7 @@ def _sequences(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Reversal:
-    """Shares of the texts of each side that are more similar to the other side of the training pairs."""
+    """Fractions of the texts of each side that are more similar to the other side of the training pairs."""
 
     sources: float
     targets: float
@@ -46,7 +46,7 @@ class Reversal:
     @property
     def is_swapped(self) -> bool:
         """Whether the two sides are swapped."""
-        return min(self.sources, self.targets) >= _MIN_SHARE
+        return min(self.sources, self.targets) >= _MIN_FRACTION
 
     def describe(self) -> str | None:
         """Return a description, as the end of a sentence about a corpus; None if both sides are as expected."""
@@ -55,9 +55,9 @@ class Reversal:
                 f"source and target seem to be swapped: {self.sources:.0%} of the sources are more similar to the "
                 f"training targets, and {self.targets:.0%} of the targets to the training sources"
             )
-        if self.sources >= _MIN_SHARE:
+        if self.sources >= _MIN_FRACTION:
             return f"{self.sources:.0%} of the sources are more similar to the training targets than to the sources"
-        if self.targets >= _MIN_SHARE:
+        if self.targets >= _MIN_FRACTION:
             return f"{self.targets:.0%} of the targets are more similar to the training sources than to the targets"
         return None
 

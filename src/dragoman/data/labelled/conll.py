@@ -9,7 +9,7 @@ from dragoman.data.labelled.examples import TaggedSentence
 from dragoman.data.labelled.rows import Line, read_lines
 
 DOCUMENT_START = "-DOCSTART-"
-"""Word that marks the beginning of a document, as in CoNLL-2003. It is not part of a sentence."""
+"""Word that marks the start of a document, as in CoNLL-2003. It is not part of a sentence."""
 
 _SENTENCE_ID = re.compile(r"#\s*sent_id\s*=\s*(\S.*)")
 _Cells = list[str]

@@ -134,7 +134,7 @@ class TaggedCorpusConfig(_FileConfig):
     comment: str | None = Field(
         default=None,
         min_length=1,
-        description="Beginning of comment lines. null: # if the line has a different number of columns than the words, "
+        description="Prefix of comment lines. null: # if the line has a different number of columns than the words, "
         "so that # may be a word.",
     )
     encoding: Encoding = Field(default="utf-8", description="Character encoding of the file.")

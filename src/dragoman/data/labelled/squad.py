@@ -68,9 +68,9 @@ class _Reader:
         if not isinstance(document, dict) or not isinstance(document.get("data"), list):
             raise DataError(f"{self._corpus}: not in the format of SQuAD, which is an object with a list `data`.")
         for article_number, article in enumerate(document["data"]):
-            place = f"{self._corpus}, data[{article_number}]"
-            for number, paragraph in enumerate(self._get(article, "paragraphs", list, place)):
-                location = f"{place}.paragraphs[{number}]"
+            article_location = f"{self._corpus}, data[{article_number}]"
+            for number, paragraph in enumerate(self._get(article, "paragraphs", list, article_location)):
+                location = f"{article_location}.paragraphs[{number}]"
                 context = self._get(paragraph, "context", str, location)
                 for index, entry in enumerate(self._get(paragraph, "qas", list, location)):
                     yield self._question(entry, context, f"{location}.qas[{index}]")

@@ -24,7 +24,7 @@ class SpanCorruptionConfig(BaseNoiseConfig):
 
     restores: ClassVar = False
     kind: Literal["span_corruption"] = "span_corruption"
-    rate: float = Field(0.15, gt=0, lt=1, description="Share of the tokens in spans.")
+    rate: float = Field(0.15, gt=0, lt=1, description="Fraction of the tokens in spans.")
     mean_span: float = Field(3.0, ge=1, description="Mean length of a span in tokens.")
 
     def tags(self, length: int) -> tuple[str, ...]:
@@ -81,7 +81,7 @@ class InfillingConfig(BaseNoiseConfig):
     """
 
     kind: Literal["infilling"] = "infilling"
-    rate: float = Field(0.3, gt=0, lt=1, description="Share of the tokens in spans.")
+    rate: float = Field(0.3, gt=0, lt=1, description="Fraction of the tokens in spans.")
     mean_span: float = Field(3.0, ge=1, description="λ, mean length of a span in tokens, including empty spans.")
 
     def tags(self, length: int) -> tuple[str, ...]:
@@ -94,7 +94,7 @@ class InfillingConfig(BaseNoiseConfig):
 
 
 class Infilling(Noise):
-    """Text infilling. The length of the last span is reduced, so that the share of tokens in spans is the rate.
+    """Text infilling. The length of the last span is reduced, so that the fraction of tokens in spans is the rate.
 
     A text does not become longer: in short texts, masks are not inserted if they would exceed the length of the text.
     """
@@ -143,7 +143,7 @@ def divide(total: int, parts: int, draw: np.random.Generator) -> NDArray[np.int6
 def place_spans(spans: NDArray[np.int64], length: int, draw: np.random.Generator) -> NDArray[np.bool_]:
     """Place spans of these lengths, in order, in a text with at least one token between them, (length,) bool."""
     gaps = divide(length - int(spans.sum()) + 2, len(spans) + 1, draw)
-    gaps[[0, -1]] -= 1  # a span may be at the beginning or at the end
+    gaps[[0, -1]] -= 1  # a span may be at the start or at the end
     sizes = np.empty(2 * len(spans) + 1, np.int64)
     sizes[::2], sizes[1::2] = gaps, spans
     return np.repeat(np.arange(len(sizes)) % 2 == 1, sizes)

@@ -39,12 +39,12 @@ _DIVISION = 2
 """Version of the division into chunks, which changes with the boundaries of chunks. Chunks of other versions are not
 reused."""
 
-SUSPICIOUS_SHARE = 0.2
-"""Share of a corpus above which a warning is logged if cleaning drops more."""
+SUSPICIOUS_FRACTION = 0.2
+"""Fraction of a corpus above which a warning is logged if cleaning drops more."""
 
 
-ESCAPED_SHARE = 0.01
-"""Share of a corpus above which a warning is logged if more lines contain the same escape, such as `&quot;`."""
+ESCAPED_FRACTION = 0.01
+"""Fraction of a corpus above which a warning is logged if more lines contain the same escape, such as `&quot;`."""
 
 
 @dataclass(frozen=True)
@@ -232,7 +232,7 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
             self._build(index, text, temporary, fingerprint)
         opened = self._open(path, fingerprint, text)
         self._report(opened[2])
-        if opened[2].kept < (1 - SUSPICIOUS_SHARE) * opened[2].total:
+        if opened[2].kept < (1 - SUSPICIOUS_FRACTION) * opened[2].total:
             warn(f"Cleaning dropped much of {corpus}{self.hint}.")
         self._warn_of_escapes(opened[2], corpus)
         return opened
@@ -240,7 +240,7 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
     def _warn_of_escapes(self, report: CleaningReport, corpus: Corpus) -> None:
         escapes = [each for each in report.found if each.setting == "unescape"]
         most = max(escapes, key=lambda each: each.lines, default=None)
-        if most is not None and not self.cleaning.unescape and most.lines > ESCAPED_SHARE * report.total:
+        if most is not None and not self.cleaning.unescape and most.lines > ESCAPED_FRACTION * report.total:
             warn(
                 f"{most.lines:,} lines of {corpus} contain the escape {most.name}. The model learns to write it unless "
                 "data.cleaning.unescape=true replaces it."

@@ -22,7 +22,7 @@ from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
 SAMPLE = 40_000_000
 """Default sample size in bytes of text, about 300,000 sentence pairs."""
 
-DISTINCT_SHARE = 20
+DISTINCT_DIVISOR = 20
 """Minimum ratio of the sample's size to the total size of its distinct words, because memory use grows with the bytes
 of the distinct words: about 118 bytes per byte of a byte-level BPE."""
 
@@ -104,7 +104,7 @@ class VocabularyLearner:
     sides: tuple[str, ...] = CleanedCorpus.sides
 
     def __call__(self, task: tuple[list[Sample], list[float]]) -> tuple[Tokenizers, float]:
-        """Learn a vocabulary. Returns the tokenizers and the share of the text that was used.
+        """Learn a vocabulary. Returns the tokenizers and the fraction of the text that was used.
 
         task: samples with rate 1, and the epoch weights of their corpora.
         """
@@ -117,8 +117,8 @@ class VocabularyLearner:
                 replace(sample, rate=min(1.0, self.max_bytes * weight / epoch_size))
                 for sample, weight in zip(samples, weights, strict=True)
             ]
-        distinct_bytes = max(1, self.max_bytes // DISTINCT_SHARE)
-        if sum(sizes) > min(_SMALL, max(distinct_bytes, SAMPLE // DISTINCT_SHARE)):
+        distinct_bytes = max(1, self.max_bytes // DISTINCT_DIVISOR)
+        if sum(sizes) > min(_SMALL, max(distinct_bytes, SAMPLE // DISTINCT_DIVISOR)):
             factor = _rate_factor(samples, sides, distinct_bytes)
             samples = [replace(sample, rate=sample.rate * factor) for sample in samples]
         *sources, targets = (chain.from_iterable([sample.texts(side) for sample in samples]) for side in self.sides)
@@ -132,7 +132,7 @@ def learn_vocabulary(
     """Learn subwords from corpora that an epoch reads `weights` times each.
 
     max_bytes: maximum number of bytes of text, summed over all sides. Larger corpora are sampled at random, in the
-    proportions of an epoch. Corpora whose distinct words have more than `max_bytes` / DISTINCT_SHARE bytes in total,
+    proportions of an epoch. Corpora whose distinct words have more than `max_bytes` / DISTINCT_DIVISOR bytes in total,
     such as large corpora in scripts without spaces, are sampled as well. Unless the corpora are small, learning runs in
     a separate process, whose memory is freed afterwards.
     """
@@ -142,9 +142,9 @@ def learn_vocabulary(
     if sum(sample.corpus_bytes(sides[-1]) for sample in task[0]) < _SMALL // 4:
         return learner(task)[0]
     with Workers(learner, 1, threads=True) as workers:
-        ((tokenizers, share),) = workers.map([task])
-    if share < 1:
-        info(f"Data: subwords were learned from {share:.1%} of the text (data.vocabulary_sample={max_bytes})")
+        ((tokenizers, fraction),) = workers.map([task])
+    if fraction < 1:
+        info(f"Data: subwords were learned from {fraction:.1%} of the text (data.vocabulary_sample={max_bytes})")
     return tokenizers
 
 

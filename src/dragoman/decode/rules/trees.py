@@ -78,11 +78,11 @@ class TreeRestriction(Restriction):
         labels, starts = state.labels, state.starts
         if bool((opens & (state.depth == labels.size(1))).any()):
             labels, starts = (torch.cat([each, torch.zeros_like(each)], 1) for each in (labels, starts))
-        place = torch.arange(labels.size(1), device=token.device) == state.depth.unsqueeze(1)
-        place &= opens.unsqueeze(1)
+        slot = torch.arange(labels.size(1), device=token.device) == state.depth.unsqueeze(1)
+        slot &= opens.unsqueeze(1)
         return _State(
-            torch.where(place, (token - symbols.first_opening).unsqueeze(1), labels),
-            torch.where(place, state.words.unsqueeze(1), starts),
+            torch.where(slot, (token - symbols.first_opening).unsqueeze(1), labels),
+            torch.where(slot, state.words.unsqueeze(1), starts),
             state.depth + opens.long() - closes.long(),
             state.words + is_word,
             torch.where(opens, state.run + 1, torch.where(closes | is_word, 0, state.run)),

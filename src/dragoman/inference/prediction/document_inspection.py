@@ -38,10 +38,10 @@ def inspect_document(
     sentences = recorded[encoder.sentence_pooling.attention][0][0, 0, 0].float().tolist()
     divided = encoder.divide(tokens, mask)
     numbers, weights = [0] * len(row.ids), [0.0] * len(row.ids)  # of each token
-    for number, places in enumerate(divided.places.tolist()):
-        for column, place in enumerate(places):
-            if place >= 0:
-                numbers[place], weights[place] = number, float(words[number, column])
+    for number, token_positions in enumerate(divided.positions.tolist()):
+        for column, position in enumerate(token_positions):
+            if position >= 0:
+                numbers[position], weights[position] = number, float(words[number, column])
     found: list[tuple[list[str], list[float]]] = [([], []) for _ in sentences]
     texts = [each for each in divide_into_sentences(text, model.sentence_language) if tokenizer.encode_batch([each])[0]]
     for sentence, (start, end) in zip(texts, segments_of(row.ids), strict=False):

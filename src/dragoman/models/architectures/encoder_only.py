@@ -270,7 +270,7 @@ class EncoderOnly(nn.Module):
         return self.encoder(tokens, mask, packed) if packed else self.encoder(tokens, mask)  # type: ignore[no-any-return]
 
     def of_task(self, name: str) -> "EncoderOnly":
-        """Return the body with the head of one task, as a model with the same parameters.
+        """Return the encoder with the head of one task, as a model with the same parameters.
 
         This model must have several heads. Raises KeyError for an unknown task.
         """

@@ -1,4 +1,4 @@
-"""The generator of ELECTRA: a small masked language model that draws the tokens which the body has to detect."""
+"""The generator of ELECTRA: a small masked language model that draws the tokens that the encoder has to detect."""
 
 from typing import Self
 
@@ -14,7 +14,8 @@ from dragoman.nn.embedding import Embedding
 
 
 class GeneratorConfig(Config):
-    """A masked language model, smaller than the body, whose embeddings it shares (Clark et al. 2020, section 3.2).
+    """A masked language model, smaller than the encoder that it helps to pre-train, whose embeddings it shares (Clark
+    et al. 2020, section 3.2).
 
     YAML: `model: {generator: {width: 0.25}}`.
     """
@@ -45,12 +46,12 @@ class GeneratorConfig(Config):
     def scale(self, encoder: EncoderFamily, width: int) -> tuple[TransformerEncoderConfig, int]:
         """Return the settings of the generator's encoder, and its width.
 
-        The width of an attention head is even, as rotary positions require. encoder: the body's encoder, of width
+        The width of an attention head is even, as rotary positions require. encoder: the encoder to pre-train, of width
         `width`. Raises ConfigError if it is not a Transformer.
         """
         if not isinstance(encoder, TransformerEncoderConfig):
             raise ConfigError(
-                f"a generator needs a Transformer as the body, but model.encoder is of kind "
+                f"a generator needs a Transformer encoder, but model.encoder is of kind "
                 f"{getattr(encoder, 'kind', '?')}: choose another encoder, or remove model.generator"
             )
         heads = max(1, round(self.width * encoder.heads))
@@ -64,16 +65,16 @@ class GeneratorConfig(Config):
 
 
 class SharedEmbedding(nn.Module):
-    """The embeddings of the body, projected to the width of the generator if it is smaller."""
+    """The embeddings of the pre-trained encoder, projected to the width of the generator if it is smaller."""
 
-    def __init__(self, embedding: Embedding, body_width: int, width: int) -> None:
+    def __init__(self, embedding: Embedding, encoder_width: int, width: int) -> None:
         super().__init__()
-        self._shared = (embedding,)  # a tuple, because the module and its parameters belong to the body
-        self.projection = nn.Linear(body_width, width) if width != body_width else None
+        self._shared = (embedding,)  # a tuple, because the module and its parameters belong to the encoder
+        self.projection = nn.Linear(encoder_width, width) if width != encoder_width else None
 
     @property
     def shared(self) -> Embedding:
-        """The embeddings of the body."""
+        """The embeddings of the pre-trained encoder."""
         return self._shared[0]
 
     def forward(self, tokens: Tensor, mask: Tensor | None = None, packed: bool = False) -> Tensor:

@@ -68,7 +68,7 @@ class ProjectedOutput:
             positions = positions.padded[: positions.count]
         if self.packing is None:
             return at_positions(self.hidden, positions)
-        return self.hidden[0].index_select(0, self.packing.places(positions))
+        return self.hidden[0].index_select(0, self.packing.rows(positions))
 
     @staticmethod
     def joined(outputs: Sequence["ProjectedOutput"]) -> "ProjectedOutput":

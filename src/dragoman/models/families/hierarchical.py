@@ -73,15 +73,15 @@ class Sentences(NamedTuple):
     """The sentences of B documents.
 
     tokens, mask: (M, W), the tokens of all M sentences, and False at padding. rows: (B, N) int64, the number of each
-    sentence of a document. present: (B, N) bool, False at padding. places: (M, W) int64, the position of each token in
-    the flattened documents.
+    sentence of a document. present: (B, N) bool, False at padding. positions: (M, W) int64, the position of each token
+    in the flattened documents.
     """
 
     tokens: Tensor
     mask: Tensor
     rows: Tensor
     present: Tensor
-    places: Tensor
+    positions: Tensor
 
 
 class HierarchicalEncoder(nn.Module):
@@ -139,9 +139,9 @@ class HierarchicalEncoder(nn.Module):
         present = torch.arange(most, device=device) < counts.unsqueeze(1)
         rows = (starts.unsqueeze(1) + torch.arange(most, device=device)).masked_fill(~present, 0)
         flat = ((starts.unsqueeze(1) + numbers) * width + inside % self._length).masked_fill(~mask, total * width)
-        places = torch.full((total * width + 1,), -1, device=device, dtype=torch.int64)
-        places = places.scatter(0, flat.flatten(), torch.arange(documents * size, device=device))[:-1]
-        sentence_mask = places >= 0
-        divided = torch.where(sentence_mask, tokens.flatten()[places.clamp_min(0)], PAD)
+        positions = torch.full((total * width + 1,), -1, device=device, dtype=torch.int64)
+        positions = positions.scatter(0, flat.flatten(), torch.arange(documents * size, device=device))[:-1]
+        sentence_mask = positions >= 0
+        divided = torch.where(sentence_mask, tokens.flatten()[positions.clamp_min(0)], PAD)
         shape = (total, width)
-        return Sentences(divided.view(shape), sentence_mask.view(shape), rows, present, places.view(shape))
+        return Sentences(divided.view(shape), sentence_mask.view(shape), rows, present, positions.view(shape))

@@ -66,7 +66,7 @@ class ChartOutput:
     head: ChartHead
 
     def fenceposts(self, row: int, positions: Tensor) -> Tensor:
-        """Return the projected fenceposts (n + 1, h) of a sentence: the places between its words.
+        """Return the projected fenceposts (n + 1, h) of a sentence, which separate its words.
 
         positions: (n + 1,) int64, the first token of each word, and EOS. A fencepost is represented by the first half
         of the state of the token before it and by the second half of the state of the token after it (section 2).

@@ -1,4 +1,4 @@
-"""Models without a head: bodies, whose states represent texts."""
+"""Models without a head: pre-trained encoders, whose states represent texts."""
 
 from typing import Literal
 
@@ -13,7 +13,7 @@ from dragoman.nn.precision import to_at_least_float32
 
 
 class NoHeadConfig(Config):
-    """No output layer: the model is a body, such as an imported BERT, whose states represent texts.
+    """No output layer: the model is a pre-trained encoder, such as an imported BERT, whose states represent texts.
 
     It predicts no labels. Its texts have vectors, and `train.start` trains it with another head. YAML: `head: {kind:
     none}`.
@@ -32,7 +32,7 @@ class NoHeadConfig(Config):
 
 
 class NoHead(nn.Module):
-    """A body without an output layer."""
+    """An encoder without an output layer."""
 
     timed = (("forward", "head"),)
 

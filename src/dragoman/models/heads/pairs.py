@@ -22,8 +22,8 @@ def divide_pairs(tokens: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     # shapes on the meta device, on which operations are counted, cannot depend on values
     width = (size + 1) // 2 if tokens.is_meta else max(1, int(lengths.max()))
     offsets = torch.arange(width, device=tokens.device)
-    places = (starts.unsqueeze(2) + offsets).clamp_max(size - 1)
-    divided = tokens.unsqueeze(1).expand(-1, 2, -1).gather(2, places)
+    positions = (starts.unsqueeze(2) + offsets).clamp_max(size - 1)
+    divided = tokens.unsqueeze(1).expand(-1, 2, -1).gather(2, positions)
     present = offsets < lengths.unsqueeze(2)
     return divided.masked_fill(~present, PAD).flatten(0, 1), present.flatten(0, 1)
 

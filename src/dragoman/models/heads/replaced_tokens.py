@@ -1,4 +1,4 @@
-"""The head that detects replaced tokens, with which ELECTRA trains a body (Clark et al. 2020)."""
+"""The head that detects replaced tokens, with which ELECTRA pre-trains an encoder (Clark et al. 2020)."""
 
 from typing import Literal
 

@@ -27,7 +27,7 @@ class TaggingHeadConfig(LabelledHead):
     )
     scheme: Literal["IOB1", "IOB2", "IOBES", "BILOU", "words"] | None = Field(
         None,
-        description="Scheme in which the tags mark spans, for the measures. words: the tags mark no spans. null: "
+        description="Scheme in which the tags mark spans, for the metrics. words: the tags mark no spans. null: "
         "recognised from the tags of the training data; tags that fit no scheme are an error.",
     )
     transitions: Literal["none", "learned", "valid"] = Field(

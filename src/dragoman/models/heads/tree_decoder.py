@@ -124,19 +124,19 @@ class TreeDecoderOutput:
     memory: Memory
     head: TreeDecoderHead
 
-    def logits(self, inputs: Tensor, places: Tensor) -> Tensor:
+    def logits(self, inputs: Tensor, positions: Tensor) -> Tensor:
         """Return the logits (B, T, V) of the symbol after each input symbol (B, T) int64 (teacher forcing).
 
-        places: (B, T) int64, the first token of the word that follows each input symbol, or EOS after the last word.
+        positions: (B, T) int64, the first token of the word that follows each input symbol, or EOS after the last word.
         """
-        rows = torch.arange(len(places), device=places.device).unsqueeze(1)
+        rows = torch.arange(len(positions), device=positions.device).unsqueeze(1)
         state = self.head.decoder.start(self.memory)
-        return self.head.step(inputs, state, self.memory.states[rows, places])[0].logits()
+        return self.head.step(inputs, state, self.memory.states[rows, positions])[0].logits()
 
-    def aligned(self, places: Tensor) -> "AlignedDecoder":
-        """Return a decoder for the search. places: (B, W + 1) int64, the first token of each word, and EOS."""
-        rows = torch.arange(len(places), device=places.device).unsqueeze(1)
-        return AlignedDecoder(self.head, self.memory.states[rows, places])
+    def aligned(self, positions: Tensor) -> "AlignedDecoder":
+        """Return a decoder for the search. positions: (B, W + 1) int64, the first token of each word, and EOS."""
+        rows = torch.arange(len(positions), device=positions.device).unsqueeze(1)
+        return AlignedDecoder(self.head, self.memory.states[rows, positions])
 
 
 @dataclass(frozen=True)

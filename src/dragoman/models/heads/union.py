@@ -32,7 +32,7 @@ TaskHeadConfig = Annotated[
 
 
 class SeveralHeadsConfig(Config):
-    """Several heads on one body, one for each task. The run sets them from its tasks.
+    """Several heads on one encoder, one per task. The run sets them from its tasks.
 
     YAML: `head: {kind: several, heads: {sst2: {kind: classification}}}`.
     """

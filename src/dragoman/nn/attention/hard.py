@@ -42,13 +42,15 @@ class HardAttentionConfig(SoftAttentionConfig):
         0,
         ge=0,
         description="Number of initial updates in which some queries use soft attention, the weighted mean over all "
-        "keys. Their share falls linearly from 1 to `soft_share`. 0: the share is `soft_share` from the start.",
+        "keys. Their fraction falls linearly from 1 to `soft_fraction`. 0: the fraction is `soft_fraction` from the "
+        "start.",
     )
-    soft_share: float = Field(
+    soft_fraction: float = Field(
         0.0,
         ge=0,
         lt=1,
-        description="Share of the queries that use soft attention in training (Xu et al. 2015 use 0.5 with reinforce).",
+        description="Fraction of the queries that use soft attention in training (Xu et al. 2015 use 0.5 with "
+        "reinforce).",
     )
     max_positions: int | None = Field(
         None,
@@ -122,7 +124,7 @@ class HardAttention(SoftAttention):
         super().__init__(config, replace(sizes, dropout=0.0), None)
         self.max_positions = config.max_positions or (3 if config.adaptive else 1)
         self.is_sampled = config.gradient == "reinforce"
-        self.soft_updates, self.soft_share = config.soft_updates, config.soft_share
+        self.soft_updates, self.soft_fraction = config.soft_updates, config.soft_fraction
         self.has_soft_baseline = config.baseline == "soft"
         self.entropy_weight, self.baseline_weight = config.entropy_weight, config.baseline_weight
         self.discount = config.discount
@@ -178,8 +180,8 @@ class HardAttention(SoftAttention):
                 if straight_through:
                     gate = gate * _straight_through(active_queries.to(gate.dtype), probability)[:, None, :, None]
         result = _normalise_counts(differentiable if straight_through else selected)
-        if self.training and (share := self._soft_share()):
-            is_soft = sample_bernoulli(torch.full_like(weights[:, :1, :, :1], share))
+        if self.training and (fraction := self._soft_fraction()):
+            is_soft = sample_bernoulli(torch.full_like(weights[:, :1, :, :1], fraction))
             result = torch.where(is_soft, weights, result)
             # The output of these queries does not depend on their decisions.
             decisions = [_mask_decision(terms, is_soft[:, 0, :, 0]) for terms in decisions]
@@ -187,14 +189,14 @@ class HardAttention(SoftAttention):
             self._report(states, decisions, selected, queries.rows, queries.mask)
         return result.to(values.dtype)
 
-    def _soft_share(self) -> float:
-        """Return the share of queries that use soft attention in the current update."""
+    def _soft_fraction(self) -> float:
+        """Return the fraction of queries that use soft attention in the current update."""
         auxiliary = collector()
         if auxiliary is None:
             return 0.0
         if auxiliary.step > self.soft_updates:
-            return self.soft_share
-        return self.soft_share + (1 - self.soft_share) * (1 - (auxiliary.step - 1) / self.soft_updates)
+            return self.soft_fraction
+        return self.soft_fraction + (1 - self.soft_fraction) * (1 - (auxiliary.step - 1) / self.soft_updates)
 
     def _report(
         self, states: Tensor, parts: list[tuple[Tensor, Tensor]], selected: Tensor, rows: int, query_mask: Tensor | None

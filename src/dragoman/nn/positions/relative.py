@@ -65,8 +65,8 @@ class Relative(RelativePositions):
         Weights are summed per distance, and then multiplied by the rows of w^V.
         """
         rows = self._rows(offsets).expand_as(weights)
-        shares = weights.new_zeros(*weights.shape[:-1], 2 * self.distance + 1).scatter_add(-1, rows, weights)
-        return torch.matmul(shares, self.value_table)
+        fractions = weights.new_zeros(*weights.shape[:-1], 2 * self.distance + 1).scatter_add(-1, rows, weights)
+        return torch.matmul(fractions, self.value_table)
 
     def _rows(self, offsets: Tensor) -> Tensor:
         return offsets.clamp(-self.distance, self.distance) + self.distance

@@ -146,7 +146,7 @@ class CorpusJob(Job):
                 if has_unknown_tokens(tokenizer)
             }
             if any(counts.unknown for counts in unknown.values()):
-                shares = ", ".join(f"{counts.share:.2%} of the {side} tokens" for side, counts in unknown.items())
+                shares = ", ".join(f"{counts.fraction:.2%} of the {side} tokens" for side, counts in unknown.items())
                 info(f"Data: {shares} of {corpus} are unknown.")
             check_unknown(f"the validation set {corpus}", unknown, data.max_unknown)
 

@@ -233,7 +233,7 @@ class LabelledJob(Job):
         if has_unknown_tokens(self.tokenizer):
             counts = UnknownTokens.of(each.ids for group in inputs for each in group)
             if counts.unknown:
-                info(f"Data: {counts.share:.2%} of the tokens of the {name} examples are unknown.")
+                info(f"Data: {counts.fraction:.2%} of the tokens of the {name} examples are unknown.")
             check_unknown(f"the {name} examples", {"text": counts}, self.run.data.max_unknown)
 
     def _with_targets(

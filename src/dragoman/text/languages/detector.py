@@ -94,10 +94,10 @@ class Detector:
             return []
         percent = self._percentages(text)
         detections = [
-            Detection(code, round(percent[label] * share, 1))
+            Detection(code, round(percent[label] * fraction, 1))
             for label, codes in self._codes.items()
             if percent.get(label, 0.0) >= _MIN_PERCENT
-            for code, share in zip(codes, variant_probabilities(text, codes), strict=True)
+            for code, fraction in zip(codes, variant_probabilities(text, codes), strict=True)
         ]
         return sorted(detections, key=lambda detection: -detection.confidence)
 
@@ -169,9 +169,9 @@ def letter_pattern(codes: Iterable[str]) -> "regex.Pattern[str]":
 
 
 def variant_probabilities(text: str, codes: Sequence[str]) -> list[float]:
-    """Return the probability of each variant of a language by its share of the letters, or equal shares.
+    """Return the probability of each variant of a language by its fraction of the letters, or equal fractions.
 
-    The shares are equal if all variants have the same script.
+    The fractions are equal if all variants have the same script.
     """
     names = [language_script(code) for code in codes]
     if len(set(names)) == 1:

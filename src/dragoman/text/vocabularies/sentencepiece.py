@@ -171,19 +171,19 @@ class SentencePieceTokenizer(Tokenizer):
         document: dict[str, Any] = {"kind": self.kind, "model": b64encode(self._model).decode()}
         document |= {name: True for name in ("joint", "tidy") if getattr(self, name)}
         if self.original_ids is not None:
-            document["places"] = self.original_ids
+            document["original_ids"] = self.original_ids
         return json.dumps({**document, "entries": self._entries}, ensure_ascii=False, indent=1)
 
     @classmethod
     def read(cls, document: dict[str, Any], path: Path) -> Self:
         """Create a tokenizer from a parsed document without tags. Raises ModelError if it is invalid."""
-        entries, original_ids = document.get("entries"), document.get("places")
+        entries, original_ids = document.get("entries"), document.get("original_ids")
         flags = {name: document.get(name, False) for name in ("joint", "tidy")}
         entries = entries if isinstance(entries, list) else [None]
         valid = all(isinstance(entry, str) for entry in entries) and len({*entries}) == len(entries)
         valid = valid and all(isinstance(flag, bool) for flag in flags.values())
         if not (valid and _are_valid_ids(original_ids, len(entries))):
-            raise ModelError(f"The tokenizer {path} is damaged (its entries or places). Restore it from a copy.")
+            raise ModelError(f"The tokenizer {path} is damaged (its entries or original ids). Restore it from a copy.")
         try:
             model = b64decode(document["model"], validate=True)
             return cls(model, entries, original_ids=original_ids, **flags)

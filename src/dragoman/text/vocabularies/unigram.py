@@ -19,7 +19,7 @@ from dragoman.text.vocabularies.hugging_face import HuggingFaceTokenizer, pipeli
 _BYTES = {f"<0x{byte:02X}>": bytes([byte]) for byte in range(256)}
 SMALLEST_SIZE = len(SPECIAL_SYMBOLS) + len(_BYTES)
 COVERAGE = 0.9995
-"""Share of the characters in the corpus that are covered by single-character pieces instead of bytes. Source:
+"""Fraction of the characters in the corpus that are covered by single-character pieces instead of bytes. Source:
 SentencePiece's character_coverage."""
 
 

@@ -25,10 +25,11 @@ _UNPACK = {".gz": "gzip -dc", ".bz2": "bzip2 -dc", ".xz": "xz -dc", ".zst": "zst
 _ESCAPES = {b"\x1b$B": "iso-2022-jp", b"\x1b$@": "iso-2022-jp", b"\x1b$)C": "iso-2022-kr"}
 _CONTROLS = bytes({*range(9), *range(14, 27), *range(28, 32), 127})
 _MIN_READABLE, _MIN_ASCII = 0.97, 0.005
-"""Minimum shares of assigned characters, and of ASCII characters, in text that is read as UTF-16 or UTF-32."""
+"""Minimum fractions of assigned characters, and of ASCII characters, in text that is read as UTF-16 or UTF-32."""
 
 _MIN_WIDE_CONTROLS, _MAX_OTHER_ZEROS = 0.01, 0.1
-"""Minimum share of control bytes in UTF-16, and maximum share of zeros at the less frequent of even and odd positions
+"""Minimum fraction of control bytes in UTF-16, and maximum fraction of zeros at the less frequent of even and odd
+positions
 in UTF-16 that is also UTF-8."""
 
 _MIN_BROKEN, _MIN_BROKEN_AT_START = 3, 10
@@ -52,7 +53,7 @@ def unmarked_encoding(head: bytes) -> str | None:
     even or at odd positions, but not at both.
     """
     sample = head[: min(len(head), _SAMPLE) & ~3]
-    if b"\0" not in sample or control_share(sample) < _MIN_WIDE_CONTROLS:
+    if b"\0" not in sample or control_fraction(sample) < _MIN_WIDE_CONTROLS:
         return None
     zeros = [sample[parity::2].count(0) for parity in (0, 1)]
     may_be_utf8 = is_utf8(sample) and min(zeros) > _MAX_OTHER_ZEROS * sum(zeros)
@@ -102,8 +103,9 @@ def convert_mac_line_ends(chunks: Iterable[bytes]) -> Iterator[bytes]:
         yield b"\n"
 
 
-def control_share(data: bytes) -> float:
-    r"""Return the share of bytes that are control characters other than \t, \n, \v, \f, \r and the escape character."""
+def control_fraction(data: bytes) -> float:
+    r"""Return the fraction of bytes that are control characters other than \t, \n, \v, \f, \r and the escape
+    character."""
     return (len(data) - len(data.translate(None, _CONTROLS))) / max(1, len(data))
 
 

@@ -6,10 +6,10 @@ import tarfile
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dragoman.data.corpora.files.encoding import control_share, is_utf8
+from dragoman.data.corpora.files.encoding import control_fraction, is_utf8
 
-_MIN_CONTROLS, _MIN_CONTROL_SHARE = 16, 0.1
-"""Minimum number and share of control characters in data that are not text."""
+_MIN_CONTROLS, _MIN_CONTROL_FRACTION = 16, 0.1
+"""Minimum number and fraction of control characters in data that are not text."""
 
 
 class Signature(NamedTuple):
@@ -104,15 +104,15 @@ def binary_format(head: bytes) -> Signature | None:
                 return signature
     if not head.strip(b"\0"):
         return Signature(b"", "a file of zero bytes", "empty")
-    controls = control_share(head)
-    if controls > _MIN_CONTROL_SHARE and controls * len(head) > _MIN_CONTROLS and not is_utf8(head):
+    controls = control_fraction(head)
+    if controls > _MIN_CONTROL_FRACTION and controls * len(head) > _MIN_CONTROLS and not is_utf8(head):
         return Signature(b"", "a binary file", "unknown")
     return None
 
 
 def may_be_text(start: bytes) -> bool:
     """Return whether bytes are ASCII or UTF-8 without control characters. A character may be incomplete at the end."""
-    if control_share(start):
+    if control_fraction(start):
         return False
     try:
         start.decode()
