@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dragoman.data.batches.batch import collate_text, document_blocks
 from dragoman.data.batches.plan import BatchConfig, plan_epoch
-from dragoman.data.cleaning import blocks
+from dragoman.data.cleaning import chunks
 from dragoman.data.cleaning.config import TextCleaningConfig
 from dragoman.data.corpora.corpus import TextCorpusConfig
 from dragoman.data.preparation import tokenising
@@ -40,7 +40,7 @@ def test_every_token_is_predicted_once(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as name:
         patch.setattr("dragoman.data.corpora.documents.LONGEST", longest)
-        patch.setattr(blocks, "PAIRS", size)
+        patch.setattr(chunks, "PAIRS", size)
         patch.setattr(tokenising, "BYTES_PER_CALL", 2 * longest)
         configs = []
         for number, documents in enumerate(corpora):
