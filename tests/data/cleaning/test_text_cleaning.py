@@ -1,4 +1,4 @@
-"""Cleaning documents: they are kept or dropped as a whole, regardless of their division into passages and blocks."""
+"""Cleaning documents: they are kept or dropped as a whole, regardless of their division into passages and chunks."""
 
 import tempfile
 from collections import Counter
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from dragoman.base.errors import DataError
-from dragoman.data.cleaning import blocks
+from dragoman.data.cleaning import chunks
 from dragoman.data.cleaning.clean import clean, report_cleaning
 from dragoman.data.cleaning.config import TextCleaningConfig
 from dragoman.data.cleaning.repair import is_binary
@@ -77,8 +77,8 @@ def test_whole_documents_are_dropped_and_counted_once(texts: list[str], longest:
     config = TextCleaningConfig(script_fraction=0.4)
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
         patch.setattr("dragoman.data.corpora.documents.LONGEST", longest)
-        patch.setattr(blocks, "PAIRS", size)
-        patch.setattr(blocks, "BYTES", limit)
+        patch.setattr(chunks, "PAIRS", size)
+        patch.setattr(chunks, "BYTES", limit)
         documents = [list(divide_into_passages(10 * index, [text])) for index, text in enumerate(texts)]
         cleaned = clean((part for parts in documents for part in parts), TextRules(config), Path(folder), workers=0)
         report = cleaned.report

@@ -9,7 +9,7 @@ import pytest
 from prepared_files import blocks_done, contents
 from training_runs import Process, Server
 
-from dragoman.data.cleaning import blocks
+from dragoman.data.cleaning import chunks
 from dragoman.data.cleaning.config import CleaningConfig
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.preparation.prepare import prepare
@@ -20,14 +20,14 @@ PAIRS = 40
 SCRIPT = """
 import os, signal, sys
 from pathlib import Path
-from dragoman.data.cleaning import blocks
+from dragoman.data.cleaning import chunks
 from dragoman.data.cleaning.config import CleaningConfig
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.preparation.prepare import prepare
 from dragoman.text.vocabularies.bpe import BPEConfig
 from dragoman.text.tokenizers import TextConfig
 
-blocks.PAIRS = 40
+chunks.PAIRS = 40
 folder, workers, fatal = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 calls = 0
 
@@ -126,7 +126,7 @@ def test_of_several_processes_one_works_and_the_others_wait(
 
 
 def test_a_damaged_block_is_prepared_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "PAIRS", PAIRS)
+    monkeypatch.setattr(chunks, "PAIRS", PAIRS)
     write(tmp_path)
     corpus, text = CorpusConfig(tsv=tmp_path / "a.tsv"), TextConfig(subword=BPEConfig(size=300))
 

@@ -10,7 +10,7 @@ from dragoman.data import dataset
 from dragoman.data.batches import epoch, permutation
 from dragoman.data.batches.loader import Loader
 from dragoman.data.batches.plan import BatchConfig, plan_epoch
-from dragoman.data.cleaning import blocks, duplicates
+from dragoman.data.cleaning import chunks, duplicates
 from dragoman.data.cleaning.config import CleaningConfig, TextCleaningConfig
 from dragoman.data.corpora import documents, lines
 from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
@@ -23,7 +23,7 @@ from dragoman.text.vocabularies.character import CharacterConfig
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name, value in (
-        (blocks, "PAIRS", 256),
+        (chunks, "PAIRS", 256),
         (duplicates, "BUCKET", 512),
         (fingerprint, "file_digest", lambda path, _: str(path)),  # its buffer would be most of the peak
         (epoch, "BLOCK", 512),
@@ -32,7 +32,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
         (dataset, "_BYTES_PER_CHUNK", 4096),
         (lines, "CHUNK", 4096),
         (documents, "LONGEST", 512),
-        (blocks, "BYTES", 8192),
+        (chunks, "BYTES", 8192),
     ):
         monkeypatch.setattr(module, name, value)
 
@@ -42,7 +42,7 @@ def grows(peak: Callable[[Path, int], int], folder: Path, small: int, large: int
 
     The peak includes what other threads allocate, such as those that earlier tests have left behind.
     """
-    peak(folder / "first", 2_500)  # imports, and caches that several blocks fill
+    peak(folder / "first", 2_500)  # imports, and caches that several chunks fill
 
     def larger(turn: int) -> bool:
         return peak(folder / f"large {turn}", large) >= 1.5 * peak(folder / f"small {turn}", small)

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.data.batches.plan import BatchConfig, plan_epoch
-from dragoman.data.cleaning import blocks
+from dragoman.data.cleaning import chunks
 from dragoman.data.cleaning.cleaned_corpus import BYTES_PER_PAIR
 from dragoman.data.cleaning.config import TextCleaningConfig
 from dragoman.data.corpora.corpus import TextCorpusConfig
@@ -175,8 +175,8 @@ def test_a_document_of_many_blocks_is_the_same_as_in_one(tmp_path: Path, monkeyp
     corpus = [TextCorpusConfig(text=tmp_path / "book", documents="file")]
     whole = run(corpus, block=64)
     monkeypatch.setattr("dragoman.data.corpora.documents.LONGEST", 100)
-    monkeypatch.setattr(blocks, "BYTES", 700)
-    monkeypatch.setattr(blocks, "PAIRS", 9)
+    monkeypatch.setattr(chunks, "BYTES", 700)
+    monkeypatch.setattr(chunks, "PAIRS", 9)
     parts = prepare_texts(corpus, TextCleaningConfig(), whole.tokenizers, tmp_path / "other", 64, workers=0)
     assert texts(parts) == texts(whole) == [text]
     rows = np.arange(len(whole.dataset))

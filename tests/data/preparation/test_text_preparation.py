@@ -13,13 +13,13 @@ import os, signal, sys
 from pathlib import Path
 from dragoman.data.corpora import documents
 from dragoman.data.corpora.corpus import TextCorpusConfig
-from dragoman.data.cleaning import blocks
+from dragoman.data.cleaning import chunks
 from dragoman.data.preparation.prepare import prepare_texts
 from dragoman.data.cleaning.config import TextCleaningConfig
 from dragoman.text.vocabularies.bpe import BPEConfig
 from dragoman.text.tokenizers import TextConfig
 
-documents.LONGEST, blocks.BYTES = 400, 1500
+documents.LONGEST, chunks.BYTES = 400, 1500
 folder, workers, fatal = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 calls = 0
 
