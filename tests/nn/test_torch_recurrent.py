@@ -37,7 +37,7 @@ def finals(kind: str, found: object) -> list[torch.Tensor]:
 def test_a_stack_equals_torch(kind: str, layers: int) -> None:
     """Outputs, final states and all gradients, from given initial states."""
     torch.manual_seed(1)
-    ours, theirs = Stack(CLASSES[kind], [5], 7, layers, 0.0), MODULES[kind](5, 7, layers)
+    ours, theirs = Stack(CLASSES[kind], [5], 7, layers, dropout=0.0), MODULES[kind](5, 7, layers)
     randomise(ours)
     copy_to_torch(list(ours.layers), theirs, kind)
     inputs = torch.randn(6, 4, 5, requires_grad=True)
@@ -86,7 +86,7 @@ def same_weight_gradients(cell: Cell, theirs: nn.Module, kind: str, suffix: str)
 @pytest.mark.parametrize("kind", CELLS)
 def test_a_reader_equals_torch_on_packed_sentences(kind: str, layers: int, both: bool) -> None:
     torch.manual_seed(1)
-    ours = Reader(CLASSES[kind], 5, 6, layers, both, 0.0)
+    ours = Reader(CLASSES[kind], 5, 6, layers, bidirectional=both, dropout=0.0)
     randomise(ours)
     theirs = MODULES[kind](5, 6, layers, batch_first=True, bidirectional=both)
     cells = [cell for pair in zip(ours.forward_layers, ours.backward_layers or [None] * layers, strict=True) for cell in pair if cell is not None]  # fmt: skip  # noqa: E501
@@ -226,7 +226,7 @@ def test_deep_stacks_without_attention(connections: dict[str, Any]) -> None:
 def test_a_stack_of_torch_with_residual_connections() -> None:
     """GNMT's decoder stack against torch's own LSTM layers, whose outputs are added by hand."""
     torch.manual_seed(1)
-    ours = Stack(CLASSES["lstm"], [7], 7, 4, 0.0, ResidualConfig(first_layer=3))
+    ours = Stack(CLASSES["lstm"], [7], 7, 4, dropout=0.0, connections=ResidualConfig(first_layer=3))
     randomise(ours)
     theirs = [MODULES["lstm"](7, 7, 1) for _ in range(4)]
     for cell, module in zip(ours.layers, theirs, strict=True):

@@ -11,7 +11,7 @@ from dragoman.data.cleaning.rules import CleaningConfig
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.preparation.prepare import prepare
 from dragoman.inference.translation.translator import Translator
-from dragoman.tasks.corpora.config import job as corpus_job
+from dragoman.tasks.corpora import job as corpus_job
 from dragoman.text import unknown_tokens
 from dragoman.text.symbols import UNK
 from dragoman.text.tokenizers import TextConfig, train_tokenizers

@@ -122,7 +122,7 @@ def test_rows_are_filled_in_order() -> None:
 
 def test_a_packed_epoch_reads_each_block_once_in_a_new_order() -> None:
     lengths = np.random.default_rng(1).integers(1, 30, (500, 1)).astype(np.int32)
-    plans = [plan_packed(lengths, 256, 64, 1, epoch, [Part(500, 1.0)]) for epoch in (0, 0, 1)]
+    plans = [plan_packed(lengths, 256, 64, seed=1, epoch=epoch, parts=[Part(500, 1.0)]) for epoch in (0, 0, 1)]
     orders = [np.concatenate(list(plan.batches)).tolist() for plan in plans]
     assert orders[0] == orders[1] != orders[2]
     assert sorted(orders[0]) == sorted(orders[2]) == list(range(500))

@@ -70,7 +70,7 @@ PLAIN: dict[str, Callable[[Attention, Tensor], Tensor]] = {
 
 
 def causal(start: int, new: int, left_padding: Tensor | None = None) -> CausalSpan:
-    return CausalSpan(start, new, torch.device("cpu"), left_padding)
+    return CausalSpan(start, new, torch.device("cpu"), left_padding=left_padding)
 
 
 @pytest.mark.parametrize("name", CONFIGS)

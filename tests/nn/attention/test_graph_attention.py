@@ -26,7 +26,15 @@ def random_edges(seed: int, nodes: int = NODES, share: float = 0.3) -> Tensor:
 
 def layer(combine: str, scorer: ScorerConfig | None = None, seed: int = 1) -> GraphAttention:
     torch.manual_seed(seed)
-    built = GraphAttention(WIDTH, HEADS, HEAD_WIDTH, scorer or LeakyReLUConfig(), combine, 0.0, 0.0).double()  # type: ignore[arg-type]
+    built = GraphAttention(
+        WIDTH,
+        HEADS,
+        HEAD_WIDTH,
+        scorer=scorer or LeakyReLUConfig(),
+        combine=combine,
+        dropout=0.0,
+        attention_dropout=0.0,
+    ).double()  # type: ignore[arg-type]
     with torch.no_grad():
         built.bias.normal_()
     return built

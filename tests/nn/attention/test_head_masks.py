@@ -126,7 +126,7 @@ def test_the_fused_kernel_is_masked_like_the_explicit_path() -> None:
 @pytest.mark.parametrize("combine", ["concatenate", "mean"])
 def test_heads_of_graph_attention_are_switched_off(combine: Any) -> None:
     torch.manual_seed(1)
-    layer = GraphAttention(8, 3, 5, AdditiveConfig(), combine, 0.0, 0.0).eval()
+    layer = GraphAttention(8, 3, 5, scorer=AdditiveConfig(), combine=combine, dropout=0.0, attention_dropout=0.0).eval()
     nodes, edges = torch.randn(4, 8), torch.tensor([[0, 0, 1, 2, 3, 3], [1, 2, 0, 3, 3, 1]])
     whole = layer(nodes, edges)
     with masking_heads({layer: torch.tensor([1.0, 0.0, 1.0])}):
