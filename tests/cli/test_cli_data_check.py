@@ -87,9 +87,9 @@ def test_the_columns_of_a_table_are_settings(tmp_path: Path, capsys: pytest.Capt
 def test_the_fraction_of_a_script_is_a_setting(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "text"
     path.write_text("".join(f"sentence {number}\n" for number in range(8)) + "предложение\nслово\n", encoding="utf-8")
-    assert main(["data", "check", "--text", str(path), "data.cleaning.script_share=0.1"]) == 0
+    assert main(["data", "check", "--text", str(path), "data.cleaning.script_fraction=0.1"]) == 0
     assert "10 kept" in capsys.readouterr().out
-    assert main(["data", "check", "--text", str(path), "data.cleaning.script_share=0.5"]) == 0
+    assert main(["data", "check", "--text", str(path), "data.cleaning.script_fraction=0.5"]) == 0
     assert "8 kept" in capsys.readouterr().out
 
 
