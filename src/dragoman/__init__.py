@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from dragoman.evaluation.tune import tune
     from dragoman.exchange.formats import export, import_model
     from dragoman.inference.generation.language_model import LanguageModel
+    from dragoman.inference.load import load
     from dragoman.inference.prediction.nodes import NodePredictor
     from dragoman.inference.prediction.predict import predict
     from dragoman.inference.prediction.predictor import Predictor
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from dragoman.inspection.alignments import compare_alignments
     from dragoman.inspection.checkpoints import follow_checkpoints
     from dragoman.inspection.importance import head_importance
+    from dragoman.inspection.inspect import inspect
     from dragoman.inspection.lens import decoder_lens
     from dragoman.inspection.next_tokens import continue_prefix, next_tokens
     from dragoman.inspection.relevance import token_relevance
@@ -101,7 +103,9 @@ __all__ = [
     "follow_checkpoints",
     "head_importance",
     "import_model",
+    "inspect",
     "lexicon",
+    "load",
     "measure_precision_cost",
     "next_tokens",
     "open_workbench",
@@ -156,7 +160,9 @@ _MODULES = {
     "follow_checkpoints": "inspection.checkpoints",
     "head_importance": "inspection.importance",
     "import_model": "exchange.formats",
+    "inspect": "inspection.inspect",
     "lexicon": "statistical.alignment.dictionary",
+    "load": "inference.load",
     "measure_precision_cost": "tasks.translation.precision_cost",
     "next_tokens": "inspection.next_tokens",
     "open_workbench": "addons.workbench.server",

@@ -8,7 +8,7 @@ import pytest
 import torch
 from tiny_model import SOURCES, tiny_config, write_tiny_model
 
-from dragoman import Translator
+from dragoman import Translator, inspect
 from dragoman.base.errors import ConfigError, ModelError, ResourceError
 from dragoman.base.packages import check_import
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
@@ -81,15 +81,15 @@ def test_refused_requests_go_to_the_reference(
     assert found[0] == found[1]
     assert found[0][1] == Translator.load(model, engine="torch").translate(SOURCES, requests=wanted)[1]
     assert capsys.readouterr().err.count("coverage") == warnings
-    assert translator.attention(SOURCES[0])
+    assert inspect(translator, SOURCES[0]).maps
 
 
 def test_a_named_engine_refuses(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["translate", str(model), "--engine", "ctranslate2", "-i", str(model / "README.md")]
     assert main([*arguments, "--sample"]) == 2
     assert "--engine torch" in capsys.readouterr().err
-    with pytest.raises(ConfigError, match="does not show attention"):
-        Translator.load(model, engine="ctranslate2").attention(SOURCES[0])
+    with pytest.raises(ConfigError, match="the computation of this engine is not visible"):
+        inspect(Translator.load(model, engine="ctranslate2"), SOURCES[0])
 
 
 def test_a_model_that_no_fast_engine_computes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

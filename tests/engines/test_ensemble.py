@@ -8,7 +8,7 @@ import torch
 from tiny_model import SOURCES, TARGETS, tiny_config, tiny_model, tiny_tokenizers, write_tiny_model
 from torch.testing import assert_close
 
-from dragoman import score, translate_file
+from dragoman import inspect, score, translate_file
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.cli.main import main
 from dragoman.data.batches.batch import pad
@@ -156,8 +156,8 @@ def test_other_vocabularies_and_other_engines_are_refused(folders: list[Path], t
         Translator.load([], "cpu")
     with pytest.raises(ConfigError, match="native engine does not support ensembles"):
         Translator.load(folders, "cpu", "native")
-    with pytest.raises(ConfigError, match="ensembles and exported models do not show attention"):
-        Translator.load(folders, "cpu").attention(SOURCES[0])
+    with pytest.raises(ConfigError, match="an ensemble has no attention weights of its own"):
+        inspect(Translator.load(folders, "cpu"), SOURCES[0])
     with pytest.raises(ModelError, match="the model folder .* does not exist"):
         Translator.load([folders[0], tmp_path / "nowhere"], "cpu")
 

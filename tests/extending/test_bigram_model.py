@@ -1,11 +1,11 @@
-"""A count-based bigram model, defined outside the package, is used for fusion in the search and for scoring."""
+"""A bigram model, defined outside the package: loaded, generating, scoring, inspected, and fused with a search."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from math import log
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -13,13 +13,15 @@ from tiny_model import SOURCES, TARGETS, tiny_config, tiny_tokenizers, write_tin
 from torch import Tensor, nn
 
 import dragoman
-from dragoman.base.errors import ModelError
+from dragoman.base.errors import ConfigError, ModelError
 from dragoman.checkpoint.folder import write_model_folder
 from dragoman.checkpoint.meta import Meta
 from dragoman.checkpoint.tensors import model_parameters
+from dragoman.cli.main import main
 from dragoman.data.batches.batch import pad
 from dragoman.decode.forced import force
 from dragoman.inference.translation.translator import Translator
+from dragoman.models.families.family import ProjectedOutput
 from dragoman.models.interface import LengthLimit, State, Trial
 from dragoman.models.kinds import KINDS, ModelKind
 from dragoman.models.settings import ModelSettings
@@ -27,19 +29,6 @@ from dragoman.text.symbols import BOS, EOS, PAD, UNK
 from dragoman.text.tokenizers import VocabularySizes
 
 LONGEST, WEIGHT = 3, 0.8
-
-
-class Following(NamedTuple):
-    """An `Output`: rows of a table."""
-
-    rows: Tensor  # (R, T, V)
-    attention: None = None
-
-    def logits(self, positions: Tensor | None = None) -> Tensor:
-        return self.rows if positions is None else self.rows.flatten(0, 1)[positions.flatten()]
-
-    def last_logits(self) -> Tensor:
-        return self.rows[:, -1].clone()
 
 
 class Bigram(nn.Module):
@@ -63,11 +52,10 @@ class Bigram(nn.Module):
     def start(self, memory: None, attention: bool = False, **options: Any) -> State:
         return State(None, None, **options)
 
-    def step(self, tokens: Tensor, state: State) -> tuple[Following, State]:
+    def step(self, tokens: Tensor, state: State) -> tuple[ProjectedOutput, State]:
         smoothed = self.counts + self.delta
-        return Following((smoothed / smoothed.sum(1, keepdim=True)).log()[tokens]), replace(
-            state, position=state.position + tokens.size(1)
-        )
+        logits = (smoothed / smoothed.sum(1, keepdim=True)).log()[tokens]  # (R, T, V)
+        return ProjectedOutput(logits, nn.Identity()), replace(state, position=state.position + tokens.size(1))
 
     def trial(self, length: int) -> Trial:
         return Trial((), torch.full((1, length), BOS))
@@ -75,7 +63,7 @@ class Bigram(nn.Module):
     def encode_source(self, source: tuple[Tensor, ...]) -> None:
         return None
 
-    def forward(self, inputs: Tensor) -> Following:
+    def forward(self, inputs: Tensor) -> ProjectedOutput:
         return self.step(inputs, self.start(None))[0]
 
 
@@ -90,8 +78,9 @@ class BigramConfig(ModelSettings):
 @pytest.fixture
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
     """A translation model, and the bigram model of its target vocabulary."""
-    verbs, use = frozenset({"score", "fuse"}), "`dragoman score`"
-    kind = ModelKind("bigram", BigramConfig, "bigram model", ("target",), "scores", verbs, use)
+    abilities, use = frozenset({"generate", "score", "inspect", "fuse"}), "`dragoman score`"
+    loader = "dragoman.inference.generation.language_model:LanguageModel.load"
+    kind = ModelKind("bigram", BigramConfig, "bigram model", ("target",), "scores", abilities, use, loader)
     monkeypatch.setitem(KINDS, "bigram", kind)
     tokenizers = tiny_tokenizers()
     write_tiny_model(tmp_path / "translation", config=tiny_config())
@@ -115,12 +104,27 @@ def by_hand(tokens: Sequence[int]) -> float:
 
 
 def test_score_supports_it_and_unsupported_commands_refuse_it(folders: tuple[Path, Path]) -> None:
-    texts = [*TARGETS, "ein Mann schlafen ."]
-    scores = dragoman.score(folders[1], texts)
+    scores = dragoman.score(folders[1], texts := [*TARGETS, "ein Mann schlafen ."])
     expected = [by_hand([*tiny_tokenizers().target.encode(text), EOS]) for text in texts]
     assert [each.log_probability for each in scores.each] == pytest.approx(expected, rel=1e-5)
     with pytest.raises(ModelError, match="is a bigram model; it cannot translate: use `dragoman score`"):
         Translator.load(folders[1], "cpu")
+
+
+def test_it_is_loaded_and_its_commands_run(folders: tuple[Path, Path], capfdbinary: Any) -> None:
+    model = dragoman.load(folders[1], "cpu")
+    assert model.kind.name == "bigram"
+    (text,) = model.generate(["ein"], top_k=1, max_tokens=8)
+    assert main(["generate", str(folders[1]), "--prompt", "ein", "--top-k", "1", "--max-tokens", "8"]) == 0
+    assert capfdbinary.readouterr().out.decode() == f"ein{text}\n"
+    found = dragoman.next_tokens(model, "ein", count=3)
+    (last,) = tiny_tokenizers().target.encode("ein")[-1:]
+    counts = model.model.counts[last] + 0.1
+    assert found.probabilities == pytest.approx((counts / counts.sum()).topk(3).values.tolist(), rel=1e-5)
+    assert main(["inspect", "next", str(folders[1]), "ein", "--count", "3"]) == 0
+    assert found.tokens[0] in capfdbinary.readouterr().out.decode()
+    with pytest.raises(ConfigError, match="this model has no attention weights"):
+        dragoman.inspect(model, "ein Hund")
 
 
 def test_the_search_finds_the_best_fused_score_of_all_outputs(folders: tuple[Path, Path]) -> None:

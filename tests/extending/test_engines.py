@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
+from dragoman import inspect
 from dragoman.base.errors import ConfigError, DataError, LineError
 from dragoman.decode.decoding import Sampling
 from dragoman.decode.search import Hypothesis
@@ -89,8 +90,8 @@ def test_refusals_come_before_any_computation(translator: Translator) -> None:
     with pytest.raises(ConfigError, match="a dictionary has nothing to draw"):
         translator.translate(["a dog", "a dog"], requests=requests)
     assert not translator.engine.calls  # type: ignore[attr-defined]
-    with pytest.raises(ConfigError, match="does not show attention"):
-        translator.attention("a dog")
+    with pytest.raises(ConfigError, match="the computation of this engine is not visible"):
+        inspect(translator, "a dog")
 
 
 def test_limits_are_kept_and_lines_before_a_long_one_are_returned(translator: Translator) -> None:

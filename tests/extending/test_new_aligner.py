@@ -102,8 +102,8 @@ def test_a_file_is_resumed_with_the_same_aligner_only(folder: Path, monkeypatch:
 def test_a_translator_aligns_with_its_own_aligner_unless_an_attention_is_named(folder: Path) -> None:
     translator = Translator.load("model", "cpu", aligner=DictionaryAligner(WORDS))
     assert translator.align(["a dog", "", "a cat"], ["HUND EINEM x", "y", "KATZE"]) == [((0, 1), (1, 0)), (), ((1, 0),)]
-    by_attention = Translator.load("model", "cpu").align(["a dog"], ["Ein Hund"], AttentionChoice(1))
-    assert translator.align(["a dog"], ["Ein Hund"], AttentionChoice(1)) == by_attention != [()]
+    by_attention = Translator.load("model", "cpu").align(["a dog"], ["Ein Hund"], attention=AttentionChoice(1))
+    assert translator.align(["a dog"], ["Ein Hund"], attention=AttentionChoice(1)) == by_attention != [()]
     with pytest.raises(DataError, match="each source needs one target"):
         translator.align(["a"], [])
     page = translate_document(translator, "<p>a <b>dog</b></p>", format="html").text

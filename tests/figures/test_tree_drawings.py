@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from dragoman import inspect
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.data.labelled.examples import ParsedSentence
 from dragoman.figures.constituency_tree import draw_trees
@@ -131,8 +132,8 @@ def test_what_cannot_be_drawn_is_refused(parser: Predictor, tmp_path: Path) -> N
         predict(parser, tmp_path / "texts.txt", io.StringIO(), draw=tmp_path / "trees.png", quiet=True)
     with pytest.raises(ConfigError, match="the format conll does not fit the model"):
         predict(parser, tmp_path / "texts.txt", io.StringIO(), format="conll", quiet=True)
-    with pytest.raises(DataError, match="the text is blank"):
-        parser.inspect(" ")
+    with pytest.raises(DataError, match="the sentence is blank"):
+        inspect(parser, " ")
 
 
 def parser_with_attention(head: dict[str, object]) -> Predictor:
@@ -148,7 +149,7 @@ def test_the_inspection_of_a_decoder_of_trees_has_its_weights_over_words_and_sym
     decoder = {"kind": "transformer", "layers": 1, "heads": 2, "feedforward": 8}
     predictor = parser_with_attention({"kind": "tree_decoder", "decoder": decoder, "beam": 1})
     sentence = ParsedSentence(("a", "b", "a"), tag="wsj")
-    inspection = predictor.inspect(sentence)
+    inspection = inspect(predictor, sentence)
     (prediction,) = predictor.predict([sentence])
     assert inspection.tree == prediction.tree  # type: ignore[attr-defined]
     assert inspection.source == "a b a" and inspection.target == str(inspection.tree)
@@ -185,7 +186,7 @@ def recorded_in_search(predictor: Predictor, sentence: ParsedSentence) -> np.nda
 
 
 def test_the_inspection_of_a_parser_without_weights_says_so(parser: Predictor, tmp_path: Path) -> None:
-    inspection = parser.inspect("a b .")
+    inspection = inspect(parser, "a b .")
     assert inspection.maps == () and inspection.tree is not None
     assert inspection.absent == ("encoder.self_attention: the encoder does not have this kind of attention",)
     assert {path.name for path in inspection.save(tmp_path / "out")} == {

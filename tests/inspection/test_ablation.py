@@ -27,13 +27,14 @@ from hypothesis import strategies as st
 from tiny_model import write_tiny_model
 from torch import nn
 
-from dragoman import Predictor, Translator
+from dragoman import Predictor, Translator, inspect
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.cli.main import main
+from dragoman.inference.abilities import SupportsInspect
+from dragoman.inference.subject import NO_SETTINGS, SubjectSettings
 from dragoman.inspection.ablation import ablate_heads
 from dragoman.inspection.heads import HEAD_KINDS, Head, attention_layers, heads_of, heads_off
 from dragoman.inspection.importance import head_entropies, head_gradients, head_importance
-from dragoman.inspection.subject import Analysed, SubjectSettings, subject_of, visible_model
 from dragoman.nn.attention.head_mask import masking_heads
 
 WITH_HEADS = ("transformer", "recurrent", "convolutional", "linear")
@@ -47,12 +48,12 @@ TEXTS: dict[str, Any] = {
 }
 
 
-MODELS: dict[str, tuple[Callable[[], Analysed], Any, SubjectSettings | None]] = {
+MODELS: dict[str, tuple[Callable[[], SupportsInspect], Any, SubjectSettings]] = {
     **{family: (partial(translator, family), SOURCE, GIVEN) for family in WITH_HEADS},
-    "language model": (language_model, SOURCE, None),
-    **{head: (partial(predictor, "transformer", head), TEXTS[head], None) for head in HEADS},
-    **{head: (partial(predictor, "transformer", head), SOURCE, None) for head in PARSERS},
-    "causal encoder": (partial(predictor, "causal"), SOURCE, None),
+    "language model": (language_model, SOURCE, NO_SETTINGS),
+    **{head: (partial(predictor, "transformer", head), TEXTS[head], NO_SETTINGS) for head in HEADS},
+    **{head: (partial(predictor, "transformer", head), SOURCE, NO_SETTINGS) for head in PARSERS},
+    "causal encoder": (partial(predictor, "causal"), SOURCE, NO_SETTINGS),
     "graph": (node_predictor, "b", SubjectSettings(graph=small_graph())),
 }
 
@@ -74,7 +75,7 @@ def test_other_names_of_heads_are_rejected(name: str) -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_a_head_of_a_model_switched_off_equals_zeros_in_its_columns_of_the_output_matrix(name: str) -> None:
     build, text, settings = MODELS[name]
-    subject = subject_of(build(), text, settings)
+    subject = build().subject(text, settings)
     whole = subject.values()
     for head in heads_of(subject.model):
         attention = attention_layers(subject.model)[head.kind, head.layer]
@@ -107,7 +108,7 @@ def test_nothing_switched_off_changes_nothing(name: str) -> None:
 def test_the_search_without_heads_uses_all_heads_again_afterwards() -> None:
     model = translator()
     before = model.translate([SOURCE])
-    ablation = ablate_heads(model, SOURCE, heads_of(visible_model(model)))
+    ablation = ablate_heads(model, SOURCE, heads_of(model.model))
     assert ablation.predicted_before == before[0] != ablation.predicted_after
     assert model.translate([SOURCE]) == before
     assert ablation.terms[-1] == "</s>"
@@ -118,7 +119,7 @@ def test_the_effect_on_a_given_translation_is_the_difference_of_its_scores() -> 
     model, head = translator(), "decoder.cross_attention:2:1"
     ablation = ablate_heads(model, SOURCE, [head, head], SubjectSettings(target=TARGET))
     (score,) = model.score([SOURCE], [TARGET])
-    with heads_off(visible_model(model), [head]):
+    with heads_off(model.model, [head]):
         (without,) = model.score([SOURCE], [TARGET])
     assert ablation.heads == (Head("decoder.cross_attention", 2, 1),)
     assert_close(ablation.change, without.log_probability - score.log_probability)
@@ -128,7 +129,7 @@ def test_the_effect_on_a_given_translation_is_the_difference_of_its_scores() -> 
 @pytest.mark.parametrize("name", MODELS)
 def test_the_gradient_of_a_head_equals_finite_differences(name: str) -> None:
     build, text, settings = MODELS[name]
-    subject = subject_of(build(), text, settings)
+    subject = build().subject(text, settings)
     subject.model.double()
     try:
         layers = attention_layers(subject.model)
@@ -159,9 +160,9 @@ def test_the_importance_is_the_mean_over_texts_and_the_drop_that_of_the_ablation
 
 def test_the_entropy_of_a_head_is_that_of_its_rows() -> None:
     model = translator()
-    subject = subject_of(model, SOURCE, GIVEN)
+    subject = model.subject(SOURCE, GIVEN)
     entropies = head_entropies(subject)
-    for attention_map in model.attention(SOURCE, TARGET):
+    for attention_map in inspect(model, SOURCE, target=TARGET).maps:
         for number, weights in enumerate(attention_map.weights.astype(float), 1):
             expected = np.mean([-sum(p * log(p) for p in row if p) for row in weights])
             assert_close(entropies[Head(attention_map.kind, attention_map.layer, number)], expected)
@@ -169,13 +170,13 @@ def test_the_entropy_of_a_head_is_that_of_its_rows() -> None:
 
 def test_equal_weights_have_the_logarithm_of_their_number_as_entropy() -> None:
     model = translator("mean of embeddings")  # all keys of the source are equal
-    subject = subject_of(model, SOURCE, GIVEN)
+    subject = model.subject(SOURCE, GIVEN)
     entropy = head_entropies(subject)[Head("decoder.cross_attention", 1, 1)]
     assert_close(entropy, log(len(subject.source_ids) + 1))
 
 
 def test_weights_that_are_not_a_distribution_have_no_entropy() -> None:
-    subject = subject_of(translator("linear, rotary"), SOURCE, GIVEN)
+    subject = translator("linear, rotary").subject(SOURCE, GIVEN)
     assert np.isnan(head_entropies(subject)[Head("encoder.self_attention", 1, 1)])
     assert not np.isnan(head_entropies(subject)[Head("decoder.cross_attention", 1, 1)])
 
@@ -217,11 +218,11 @@ def test_heads_that_do_not_exist_are_named(name: str, message: str) -> None:
 
 def test_choices_of_another_kind_of_model_are_rejected() -> None:
     with pytest.raises(ConfigError, match="--target can only be used with a translation model"):
-        subject_of(language_model(), SOURCE, SubjectSettings(target=TARGET))
+        language_model().subject(SOURCE, SubjectSettings(target=TARGET))
     with pytest.raises(ConfigError, match="--word can only be used with a model that predicts labels"):
-        subject_of(translator(), SOURCE, SubjectSettings(word=1))
+        translator().subject(SOURCE, SubjectSettings(word=1))
     with pytest.raises(DataError, match="the text is blank"):
-        subject_of(translator(), " ")
+        translator().subject(" ")
     with pytest.raises(ConfigError, match="pass a list of at least one text"):
         head_importance(translator(), SOURCE)
 

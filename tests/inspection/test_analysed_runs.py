@@ -11,16 +11,17 @@ from closeness import assert_close
 from tiny_model import write_tiny_model
 
 import dragoman.inspection.checkpoints as checkpoints_module
-from dragoman import Translator
+from dragoman import Translator, inspect
+from dragoman.addons.lecture.demo_links import grammar_gold, grammar_translation
 from dragoman.addons.lecture.grammar.alignments import align_english_german
 from dragoman.addons.lecture.grammar.corpus import EmbeddedCorpus, generate
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.cli.main import main
-from dragoman.inspection.alignments import compare_alignments, gold_links, grammar_gold, grammar_translation
+from dragoman.inference.subject import SubjectSettings
+from dragoman.inspection.alignments import compare_alignments, gold_links
 from dragoman.inspection.checkpoints import follow_checkpoints, head_figure, reference_figure
-from dragoman.inspection.loading import load_model
+from dragoman.inspection.inspect import open_visible
 from dragoman.inspection.relevance import token_relevance
-from dragoman.inspection.subject import SubjectSettings
 from dragoman.metrics.alignment_error_rate import alignment_metric, count_all
 from dragoman.statistical.alignment.word_aligner import WordAligner
 
@@ -44,7 +45,9 @@ def test_each_checkpoint_has_the_output_of_its_model(run: Path) -> None:
         model = Translator.load(run / "checkpoints" / f"step-{each.step:08d}", "cpu", "torch")
         assert each.predicted == model.translate([SOURCE])[0]
         assert_close(each.total, model.score([SOURCE], [TARGET])[0].log_probability)
-        (expected,) = [one for one in model.attention(SOURCE, TARGET) if one.name == "decoder.layers.0.cross_attention"]
+        (expected,) = [
+            one for one in inspect(model, SOURCE, target=TARGET).maps if one.name == "decoder.layers.0.cross_attention"
+        ]
         assert each.weights is not None
         assert (each.weights.queries, each.weights.keys) == (expected.queries, expected.keys)
         assert np.array_equal(each.weights.weights, expected.weights[1:2])
@@ -59,9 +62,9 @@ def test_a_checkpoint_that_the_run_deletes_meanwhile_is_left_out(run: Path, monk
     def load(folder: Path, *arguments: object, **options: object) -> object:
         if folder.name == "step-00000002":
             shutil.rmtree(folder)
-        return load_model(folder, "cpu")
+        return open_visible(folder, "cpu")
 
-    monkeypatch.setattr(checkpoints_module, "load_model", load)
+    monkeypatch.setattr(checkpoints_module, "open_visible", load)
     assert [each.step for each in follow_checkpoints(run, SOURCE, GIVEN)] == [1, 10]
 
 
@@ -125,7 +128,7 @@ def test_error_rates_are_those_of_the_measure() -> None:
 
 def test_gold_alignments_of_the_grammar_are_found_in_both_directions(monkeypatch: pytest.MonkeyPatch) -> None:
     corpus: EmbeddedCorpus = generate(train=600, valid=5, test=5)
-    monkeypatch.setattr("dragoman.inspection.alignments.generate", lambda: corpus)
+    monkeypatch.setattr("dragoman.addons.lecture.demo_links.generate", lambda: corpus)
     sentence = corpus.test[0]
     expected = align_english_german(corpus.derivations[sentence])
     assert grammar_gold(sentence.en, sentence.de).sure == expected.sure
@@ -161,5 +164,3 @@ def test_the_commands_print_and_write_figures(run: Path, tmp_path: Path, capsys:
     assert {each.name for each in (tmp_path / "aligned").iterdir()} == {
         f"alignment.{suffix}" for suffix in ("csv", "json", "png", "svg")
     }
-    assert main(["inspect", "alignment", model, SENTENCE, "--gold", "demo", "--device", "cpu"]) == 2
-    assert "--gold demo needs the reference" in capsys.readouterr().err

@@ -8,7 +8,7 @@ import pytest
 from tiny_language_model import write_tiny_language_model
 from tiny_model import tiny_config, write_tiny_model
 
-from dragoman import Translator
+from dragoman import Translator, inspect
 from dragoman.cli.main import main
 from dragoman.training.progress.training_curves import run_curves
 
@@ -27,7 +27,7 @@ def test_lines_of_a_head(model: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     command = ["inspect", "lines", str(model), "a dog", "--target", "ein hund", "--out", str(out)]
     assert main([*command, "--kind", "encoder.self_attention", "--layer", "1", "--head", "2", "--token", "1"]) == 0
     figure = json.loads(out.read_text("utf-8"))
-    maps = Translator.load(model, engine="torch").attention("a dog", "ein hund")
+    maps = inspect(Translator.load(model, engine="torch"), "a dog", target="ein hund").maps
     (first,) = [each for each in maps if each.name == "encoder.layers.0.self_attention"]
     assert figure["values"]["weights"] == [first.weights[1].tolist()]
     assert (figure["query"], figure["headings"], figure["rows"]) == (0, ["head 2"], list(first.queries))
@@ -54,8 +54,8 @@ def test_the_tree_is_that_of_the_translation(model: Path, tmp_path: Path, capsys
     best = "".join(figure["pieces"][node] for node in figure["best_path"])
     assert best and figure["outcomes"][0]["score"] == pytest.approx(expected[0].score, abs=1e-5)
     write_tiny_language_model(tmp_path / "lm")
-    assert main(["inspect", "tree", str(tmp_path / "lm"), "a dog", "--out", str(tmp_path / "x.svg")]) == 2
-    assert "does not translate" in capsys.readouterr().err
+    assert main(["inspect", "tree", str(tmp_path / "lm"), "a dog", "--out", str(tmp_path / "x.svg")]) == 1
+    assert "cannot translate" in capsys.readouterr().err
 
 
 def test_the_curves_of_two_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from tiny_language_model import tiny_language_model
 
+from dragoman import inspect
 from dragoman.base.errors import DataError
 
 
 def test_a_text_attends_to_itself_and_to_the_start_symbol(tmp_path: Path) -> None:
     model = tiny_language_model(tmp_path / "model")
-    maps = model.attention("a dog")
+    maps = inspect(model, "a dog").maps
     assert [each.name for each in maps] == [f"decoder.layers.{layer}.self_attention" for layer in (0, 1)]
     pieces = tuple(model.tokenizer.pieces(model.tokenizer.encode("a dog")))
     for each in maps:
@@ -21,4 +22,4 @@ def test_a_text_attends_to_itself_and_to_the_start_symbol(tmp_path: Path) -> Non
         np.testing.assert_allclose(each.weights.sum(-1), 1, rtol=1e-5)
         assert not np.triu(each.weights, 1).any()
     with pytest.raises(DataError, match="the window holds 15: shorten"):
-        model.attention("a dog runs in the park, and another dog sleeps")
+        inspect(model, "a dog runs in the park, and another dog sleeps")

@@ -14,10 +14,10 @@ from matplotlib.image import imread
 from tiny_language_model import tiny_language_model, write_tiny_language_model
 from tiny_model import tiny_config, write_tiny_model
 
-from dragoman import Translator
+from dragoman import Translator, inspect
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.cli.main import main
-from dragoman.figures.inspection import MAX_TOKENS
+from dragoman.inference.subject import MAX_TOKENS
 from dragoman.models.attention_weights import capture
 
 SOURCE, TARGET = "a dog runs in the park .", "ein Hund rennt ."
@@ -94,7 +94,7 @@ def translator(folder: Path, **changes: Any) -> Translator:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_family_shows_its_weights(tmp_path: Path, family: str) -> None:
     changes, kinds, absent = FAMILIES[family]
-    inspection = translator(tmp_path / "model", **changes).inspect(SOURCE, TARGET)
+    inspection = inspect(translator(tmp_path / "model", **changes), SOURCE, target=TARGET)
     assert {kind: len(maps) for kind, maps in inspection.kinds.items()} == kinds
     assert len(inspection.absent) == len(absent)
     assert all(told.startswith(start) for told, start in zip(inspection.absent, absent, strict=True))
@@ -139,7 +139,7 @@ MODELS: dict[str, Any] = {}
 
 
 def test_saved_arrays_are_read_again_and_named(tmp_path: Path) -> None:
-    inspection = translator(tmp_path / "model").inspect(SOURCE, TARGET)
+    inspection = inspect(translator(tmp_path / "model"), SOURCE, target=TARGET)
     files = inspection.save(tmp_path / "out")
     assert sorted(files) == sorted((tmp_path / "out").iterdir())
     with np.load(tmp_path / "out" / "attention.npz", allow_pickle=False) as archive:
@@ -171,20 +171,20 @@ def test_saved_arrays_are_read_again_and_named(tmp_path: Path) -> None:
 
 def test_a_single_attention_has_one_picture(tmp_path: Path) -> None:
     changes = FAMILIES["recurrent"][0]
-    files = translator(tmp_path / "model", **changes).inspect(SOURCE, TARGET).save(tmp_path / "out")
+    files = inspect(translator(tmp_path / "model", **changes), SOURCE, target=TARGET).save(tmp_path / "out")
     assert {path.name for path in files if path.suffix == ".png"} == {"decoder.cross_attention.png"}
 
 
 def test_without_a_target_the_best_translation_is_shown(tmp_path: Path) -> None:
     model = translator(tmp_path / "model")
     best = model.translate_nbest([SOURCE])[0][0]
-    inspection = model.inspect(SOURCE)
+    inspection = inspect(model, SOURCE)
     assert inspection.target == best.text
     assert inspection.tokens["target"] == (*best.tokens, "</s>")
 
 
 def test_a_language_model_attends_to_itself(tmp_path: Path) -> None:
-    inspection = tiny_language_model(tmp_path / "model").inspect("a dog")
+    inspection = inspect(tiny_language_model(tmp_path / "model"), "a dog")
     assert set(inspection.kinds) == {DECODER}
     assert inspection.source is None
     assert not inspection.absent
@@ -244,9 +244,9 @@ def test_a_model_without_attention_names_what_is_missing(tmp_path: Path) -> None
         "decoder.cross_attention: the decoder does not have this kind of attention"
     )
     with pytest.raises(ConfigError, match=reason):
-        translator(tmp_path / "model", **bytenet).inspect(SOURCE, TARGET)
+        inspect(translator(tmp_path / "model", **bytenet), SOURCE, target=TARGET)
 
 
 def test_a_language_models_window_is_its_limit(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="the window holds 15"):
-        tiny_language_model(tmp_path / "model").inspect("a dog runs in the park, and another dog sleeps")
+        inspect(tiny_language_model(tmp_path / "model"), "a dog runs in the park, and another dog sleeps")

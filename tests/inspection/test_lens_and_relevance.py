@@ -15,22 +15,24 @@ from closeness import assert_close
 from tiny_model import write_tiny_model
 from torch import Tensor, nn
 
+from dragoman import inspect
 from dragoman.base.errors import ConfigError
 from dragoman.cli.main import main
+from dragoman.inference.abilities import SupportsInspect
+from dragoman.inference.subject import NO_SETTINGS, SubjectSettings
 from dragoman.inspection.lens import decoder_lens
 from dragoman.inspection.next_tokens import next_tokens_at_each_position
 from dragoman.inspection.relevance import token_relevance
 from dragoman.inspection.rollout import attention_rollout
-from dragoman.inspection.subject import Loaded, SubjectSettings, subject_of, visible_model
 
 GIVEN = SubjectSettings(target=TARGET)
 LAYERED = ("transformer", "post-norm", "convolutional", "bytenet")
-DECODERS: dict[str, tuple[Callable[[], Loaded], SubjectSettings | None]] = {
+DECODERS: dict[str, tuple[Callable[[], SupportsInspect], SubjectSettings]] = {
     **{
         family: (partial(translator, family), GIVEN)
         for family in (*LAYERED, "recurrent", "recurrent without attention")
     },
-    "language model": (language_model, None),
+    "language model": (language_model, NO_SETTINGS),
 }
 
 
@@ -50,7 +52,7 @@ def test_the_prediction_after_the_last_layer_is_that_of_the_model(name: str) -> 
 def test_the_prediction_after_a_layer_is_that_of_a_model_that_ends_there() -> None:
     model = translator()
     lens = decoder_lens(model, SOURCE, GIVEN, count=1000)
-    decoder = visible_model(model).decoder
+    decoder = model.model.decoder
     layers = decoder.layers
     decoder.layers = nn.ModuleList(layers[:1])
     try:
@@ -73,10 +75,10 @@ def test_a_decoder_whose_layers_have_no_prediction_says_so() -> None:
 def test_the_relevance_of_a_token_is_the_derivative_along_its_vector(name: str) -> None:
     build, settings = DECODERS[name]
     loaded = build()
-    model = visible_model(loaded).double()
+    model = loaded.model.double()
     try:
         found = token_relevance(loaded, SOURCE, settings)
-        subject = subject_of(loaded, SOURCE, settings)
+        subject = loaded.subject(SOURCE, settings)
         has_source = bool(found.source)
         assert found.of_all.shape == (len(found.terms), len(found.source) + len(found.read))
         places = [(0, 0), (0, len(found.source) - 1)] if has_source else []
@@ -129,10 +131,10 @@ def test_a_predictor_shows_the_relevance_of_words_in_its_inspection() -> None:
 
 def test_the_rollout_of_an_encoder_is_that_of_the_paper() -> None:
     for model, maps in (
-        (predictor(), predictor().inspect(SOURCE).maps),
-        (translator(), translator().attention(SOURCE, TARGET)),
+        (predictor(), inspect(predictor(), SOURCE).maps),
+        (translator(), inspect(translator(), SOURCE, target=TARGET).maps),
     ):
-        settings = GIVEN if model is translator() else None
+        settings = GIVEN if model is translator() else NO_SETTINGS
         expected = np.eye(len(maps[0].queries))
         for each in maps:
             if each.kind == "encoder.self_attention":
@@ -155,7 +157,10 @@ def test_the_rollout_of_a_language_model_reads_no_following_token() -> None:
 def test_the_rollout_of_a_decoder_follows_all_paths() -> None:
     """Every path from a state after the last layer to an input is followed alone; its weights are multiplied."""
     model = translator()
-    maps = {(each.kind, each.layer): each.weights.astype(float).mean(0) for each in model.attention(SOURCE, TARGET)}
+    maps = {
+        (each.kind, each.layer): each.weights.astype(float).mean(0)
+        for each in inspect(model, SOURCE, target=TARGET).maps
+    }
     found = attention_rollout(model, SOURCE, GIVEN)
     assert [each.side for each in found] == ["encoder", "decoder"]
     decoder, size = found[1], len(found[0].keys)

@@ -9,7 +9,7 @@ import pytest
 import torch
 from closeness import close_to
 
-from dragoman import Predictor
+from dragoman import Predictor, inspect
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.settings.load import dump_settings
 from dragoman.checkpoint.folder import write_model_folder
@@ -54,7 +54,7 @@ def test_the_relevance_of_a_word_is_the_derivative_of_the_filled_token(
     (prediction,) = predictor.predict([TEXT])
     fills: Any = prediction.as_json()["fills"]
     for number in (1, 2):
-        inspection = predictor.inspect(TEXT, mask=number)
+        inspection = inspect(predictor, TEXT, mask=number)
         assert inspection.relevance is not None and inspection.erasure is not None
         assert [each[0] for each in inspection.fills] == [(each[0]["text"], each[0]["probability"]) for each in fills]
         assert inspection.relevance.output == f"logit of {fills[number - 1][0]['text']!r} for mask {number}"
@@ -75,7 +75,7 @@ def test_the_relevance_of_a_word_is_the_derivative_of_the_filled_token(
         assert [bool(np.isnan(value)) for value in erased] == [
             index == (2 if number == 1 else 13) for index in range(len(erased))
         ]
-        shorter = predictor.inspect(TEXT.replace(" , isn't", " isn't"), mask=number)
+        shorter = inspect(predictor, TEXT.replace(" , isn't", " isn't"), mask=number)
         assert shorter.relevance is not None
         if shorter.relevance.output == inspection.relevance.output:
             assert erased[8] == close_to(inspection.relevance.value - shorter.relevance.value)
@@ -128,7 +128,7 @@ def test_the_folder_of_the_command(folder: Path, tmp_path: Path, capsys: pytest.
 
 
 def test_a_pair_has_two_texts(folder: Path) -> None:
-    inspection = Predictor.load(folder, "cpu").inspect(("the old dog", "sat by the <mask>"))
+    inspection = inspect(Predictor.load(folder, "cpu"), ("the old dog", "sat by the <mask>"))
     assert inspection.relevance is not None
     texts = inspection.relevance.texts
     assert [text.name for text in texts] == ["first text", "second text"]
@@ -138,9 +138,9 @@ def test_a_pair_has_two_texts(folder: Path) -> None:
 def test_errors(folder: Path) -> None:
     predictor = Predictor.load(folder, "cpu")
     with pytest.raises(DataError, match="the text has no <mask>: replace the word to predict by <mask>"):
-        predictor.inspect("the old dog")
+        inspect(predictor, "the old dog")
     with pytest.raises(ConfigError, match="there is no mask 3: the number of masks is 2"):
-        predictor.inspect(TEXT, mask=3)
+        inspect(predictor, TEXT, mask=3)
     with pytest.raises(ConfigError, match="only for a model that predicts tags"):
-        predictor.inspect(TEXT, word=1)
+        inspect(predictor, TEXT, word=1)
     assert (predictor.encode([TEXT])[0].inputs[0].ids[0], predictor.encode([TEXT])[0].inputs[0].ids[-1]) == (BOS, EOS)

@@ -15,9 +15,10 @@ from tiny_model import write_tiny_model
 from dragoman import Translator
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.cli.main import main
+from dragoman.inference.generation.subject import MAX_NEW_TOKENS
+from dragoman.inference.subject import SubjectSettings
 from dragoman.inspection.heads import heads_off
-from dragoman.inspection.next_tokens import MAX_NEW_TOKENS, continue_prefix, next_tokens, next_tokens_at_each_position
-from dragoman.inspection.subject import SubjectSettings, text_subject, visible_model
+from dragoman.inspection.next_tokens import continue_prefix, next_tokens, next_tokens_at_each_position
 from dragoman.text.symbols import BOS, EOS
 
 FAMILIES = ("transformer", "recurrent without attention", "convolutional", "bytenet")
@@ -91,7 +92,7 @@ def test_a_forced_word_begins_the_translation_and_the_rest_is_searched_again() -
     assert forced.text.startswith("ein Hund")
     ids = model.tokenizers.target.encode("ein Hund")
     assert continue_prefix(model, SOURCE, ids).ids == forced.ids
-    with heads_off(visible_model(model), ["decoder.cross_attention:1:1"]):
+    with heads_off(model.model, ["decoder.cross_attention:1:1"]):
         assert continue_prefix(model, SOURCE, "ein Hund").log_probability != forced.log_probability
 
 
@@ -100,7 +101,7 @@ def test_a_language_model_continues_with_the_most_probable_tokens() -> None:
     found = continue_prefix(model, "a dog", " runs")
     (greedy,) = model.generate(["a dog runs"], top_k=1, max_tokens=MAX_NEW_TOKENS)
     assert found.text == "a dog runs" + greedy
-    values = text_subject(model, found.ids).values()
+    values = model.sequence("").subject(found.ids).values()
     assert_close(found.log_probability, values.sum() if found.finished else values[:-1].sum())
     ended = continue_prefix(model, "", [*model.tokenizer.encode("a dog"), EOS])
     assert_close(ended.log_probability, model.score(["a dog"])[0].log_probability)
@@ -132,7 +133,7 @@ def test_other_invalid_arguments_are_rejected() -> None:
         next_tokens(translator(), SOURCE, "ein", SubjectSettings(target=TARGET))
     with pytest.raises(ConfigError, match="the number of tokens to list must be at least 1, not 0"):
         next_tokens(translator(), SOURCE, count=0)
-    with pytest.raises(ConfigError, match="--to can only be used for translation"):
+    with pytest.raises(ConfigError, match="--to can only be used with a translation model"):
         next_tokens(language_model(), SOURCE, settings=SubjectSettings(to="de"))
     with pytest.raises(DataError, match="the text is blank"):
         next_tokens(translator(), "")

@@ -17,7 +17,7 @@ from dragoman.cli.main import main
 from dragoman.models.description.describe import describe_model
 from dragoman.models.description.description_text import numbers_text
 from dragoman.models.interface import Trial
-from dragoman.models.kinds import KINDS, LANGUAGE_MODEL, TRANSLATION_MODEL, VERBS, ModelKind, register
+from dragoman.models.kinds import ABILITIES, KINDS, LANGUAGE_MODEL, TRANSLATION_MODEL, ModelKind, register
 from dragoman.models.settings import ModelSettings
 from dragoman.tasks.kinds import LANGUAGE_MODEL as TEXT_TASK
 from dragoman.tasks.kinds import TaskKind
@@ -56,7 +56,7 @@ GRAPH = ModelKind(
     title="node classifier",
     sides=(),
     activity="labels",
-    verbs=frozenset({"predict"}),
+    abilities=frozenset({"predict"}),
     use="`graphs predict`",
     tokenizers=False,
 )
@@ -75,12 +75,12 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize(
-    ("command", "verb"),
+    ("command", "ability"),
     [
         (["translate"], "translate"),
         (["generate", "--prompt", "a"], "generate"),
         (["score", "--target", __file__], "score"),
-        (["evaluate", "--source", __file__, "--reference", __file__], "score"),
+        (["evaluate", "--source", __file__, "--reference", __file__], "translate"),
         (["inspect", "a dog", "--out", "pictures"], "inspect"),
         (["export", "--to", "marian", "--out", "theirs"], "export"),
         (["export", "--to", "ctranslate2", "--out", "theirs"], "export"),
@@ -88,11 +88,11 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     ids=lambda each: each if isinstance(each, str) else "",
 )
 def test_a_command_that_a_kind_does_not_support_is_refused_with_a_reason(
-    folder: Path, command: list[str], verb: str, capsys: pytest.CaptureFixture[str]
+    folder: Path, command: list[str], ability: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([command[0], str(folder), *command[1:]]) == 1
     said = " ".join(capsys.readouterr().err.split())
-    assert f"{folder} is a node classifier; it cannot {VERBS[verb]}: use `graphs predict`" in said
+    assert f"{folder} is a node classifier; it cannot {ABILITIES[ability]}: use `graphs predict`" in said
 
 
 def test_it_cannot_be_distilled_or_fused(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -143,7 +143,7 @@ def test_names_are_unique() -> None:
     assert register(TRANSLATION_MODEL) is TRANSLATION_MODEL
     with pytest.raises(ValueError, match="another kind of model is registered as 'decoder_only'"):
         register(ModelKind("decoder_only", GraphConfig, "graph", (), "labels", frozenset(), ""))
-    with pytest.raises(ValueError, match="unknown verbs fly"):
+    with pytest.raises(ValueError, match="unknown abilities fly"):
         register(ModelKind("bird", GraphConfig, "bird", (), "flies", frozenset({"fly"}), ""))
     assert "bird" not in KINDS
     with pytest.raises(ValueError, match="already a task called 'language_model'"):

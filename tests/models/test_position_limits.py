@@ -10,6 +10,7 @@ import torch
 from fixtures.tiny_model import SOURCES, TARGETS, tiny_config, tiny_tokenizers, write_tiny_model
 from searching import searched
 
+from dragoman import inspect
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.settings.config import kinds, union_members
 from dragoman.base.settings.load import load_settings
@@ -177,12 +178,12 @@ def test_exactly_the_limit_can_be_used(tmp_path: Path) -> None:
     encode = translator.tokenizers.source.encode
     fits = next(text for text in (SHORT + " a" * more for more in range(20)) if len(encode(text)) == LIMIT - 1)
     translator.score([fits], [fits])
-    translator.attention(fits, fits)
+    inspect(translator, fits, target=fits)
     for pair in ((fits + " a", fits), (fits, fits + " a")):
         with pytest.raises(DataError, match=f"line 1: {len(encode(fits + ' a'))} .* {LIMIT} positions"):
             translator.score(*([side] for side in pair))
-        with pytest.raises(DataError, match="line 1"):
-            translator.attention(*pair)
+        with pytest.raises(DataError, match="the text is too long"):
+            inspect(translator, pair[0], target=pair[1])
 
 
 def test_search_ends_where_the_decoders_positions_end(tmp_path: Path) -> None:

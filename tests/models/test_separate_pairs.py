@@ -11,7 +11,7 @@ from closeness import assert_close, close_to
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman import Predictor, evaluate_labels, train
+from dragoman import Predictor, evaluate_labels, inspect, train
 from dragoman.base.errors import ConfigError
 from dragoman.cli.main import main
 from dragoman.models.architectures.encoder_only import EncoderOnlyConfig
@@ -111,7 +111,7 @@ def _vector(predictor: Predictor, text: str) -> np.ndarray:
 def test_relevance_is_the_derivative_along_the_vectors_of_a_word(encoder: str, head: str) -> None:
     predictor = build(encoder, head)
     predictor.model.double()
-    inspection = predictor.inspect(PAIRS[0])
+    inspection = inspect(predictor, PAIRS[0])
     assert inspection.relevance is not None and inspection.erasure is not None
     assert [text.name for text in inspection.relevance.texts] == ["first text", "second text"]
     table = _table(predictor.model)
@@ -124,7 +124,7 @@ def test_relevance_is_the_derivative_along_the_vectors_of_a_word(encoder: str, h
             with torch.no_grad():
                 before = table[tokens].clone()
                 table[tokens] *= scale
-                changed = predictor.inspect(PAIRS[0]).relevance
+                changed = inspect(predictor, PAIRS[0]).relevance
                 table[tokens] = before
             assert changed is not None
             values.append(changed.value)
@@ -134,7 +134,7 @@ def test_relevance_is_the_derivative_along_the_vectors_of_a_word(encoder: str, h
 @pytest.mark.parametrize("encoder", ["transformer", "causal"])
 def test_attention_stays_within_a_text(encoder: str) -> None:
     predictor = build(encoder, "separate")
-    inspection = predictor.inspect(PAIRS[0])
+    inspection = inspect(predictor, PAIRS[0])
     assert len(inspection.maps) == 2
     rows = [[BOS, *predictor.tokenizer.encode(text), EOS] for text in PAIRS[0]]
     for each in inspection.maps:

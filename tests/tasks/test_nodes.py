@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from dragoman import NodePredictor, describe, evaluate_labels, predict, train
+from dragoman import NodePredictor, describe, evaluate_labels, inspect, predict, train
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.checkpoint.tensors import load_tensors
 from dragoman.cli.main import main
@@ -96,13 +96,13 @@ def test_predicts_one_line_per_node(trained: Path, capfd: pytest.CaptureFixture[
 def test_draws_the_weights_of_neighbours(trained: Path) -> None:
     predictor = NodePredictor.load(trained / "run" / "seed-1", "cpu")
     graph = predictor.graph()
-    inspection = predictor.inspect(graph, "n7")
+    inspection = inspect(predictor, "n7", graph=graph)
     expected = {graph.ids[second] for first, second in graph.edges.T if graph.ids[first] == "n7"}
     for layer, heads in zip(inspection.layers, (2, 1), strict=True):
         assert set(layer.ids) == {"n7", *expected}
         assert layer.weights.shape == (heads, len(expected) + 1)
         np.testing.assert_allclose(layer.weights.sum(1), 1, rtol=1e-5)
-    isolated = predictor.inspect(graph, f"n{SIZE - 1}")
+    isolated = inspect(predictor, f"n{SIZE - 1}", graph=graph)
     assert [layer.ids for layer in isolated.layers] == [(f"n{SIZE - 1}",)] * 2
     out = trained / "inspection"
     assert main(["inspect", str(trained / "run" / "seed-1"), "n7", "--out", str(out)]) == 0
@@ -110,7 +110,7 @@ def test_draws_the_weights_of_neighbours(trained: Path) -> None:
     svg = (out / "neighbours.svg").read_text()
     assert "n7 (itself)" in svg and all(name in svg for name in expected)
     with pytest.raises(DataError, match="no node 'n99'"):
-        predictor.inspect(graph, "n99")
+        inspect(predictor, "n99", graph=graph)
     with pytest.raises(ConfigError, match="both its nodes and its edges"):
         predictor.graph(trained / "nodes.tsv")
 

@@ -55,6 +55,11 @@ class LoadedModel:
     config: dict[str, Any]
 
     @property
+    def kind(self) -> ModelKind | None:
+        """The record of the model's kind; None if the settings have no `model` section."""
+        return kind_of(self.config["model"]) if "model" in self.config else None
+
+    @property
     def tokenizers(self) -> Tokenizers:
         """The model's tokenizers. Raises ModelError for a kind of model without text."""
         if self.text is None:
@@ -163,26 +168,26 @@ def folder_kind(folder: Path) -> ModelKind:
     return _kind(read_config(folder), Path(folder))
 
 
-def check_serves(folder: Path, verb: str) -> ModelKind:
-    """Return the kind of the folder's model. Raises ModelError if it does not support `verb` (see `models.kinds`)."""
+def check_serves(folder: Path, ability: str) -> ModelKind:
+    """Return the kind of the folder's model. Raises ModelError if it lacks an ability (a key of `ABILITIES`)."""
     kind = folder_kind(folder)
-    if verb not in kind.verbs:
-        raise ModelError(f"{folder} {kind.refusal(verb)}")
+    if ability not in kind.abilities:
+        raise ModelError(f"{folder} {kind.refusal(ability)}")
     return kind
 
 
-def load_model_folder(folder: Path, device: torch.device, verb: str | None = None) -> LoadedModel:
+def load_model_folder(folder: Path, device: torch.device, ability: str | None = None) -> LoadedModel:
     """Load a model folder, and return the model in evaluation mode on `device`.
 
-    verb: a verb of `models.kinds.VERBS` that the model must support; None accepts any model. Raises ModelError if the
-    model does not support the verb. Before any parameter is read, raises ModelError with a list of all mismatches
+    ability: a key of `models.kinds.ABILITIES` that the model must support; None accepts any model. Raises ModelError
+    if the model lacks the ability. Before any parameter is read, raises ModelError with a list of all mismatches
     (missing files, names and shapes of parameters, vocabulary sizes), and ResourceError if the parameters do not fit
     into memory.
     """
     folder = Path(folder)
     meta = read_meta(folder)
     config = read_config(folder)
-    kind = _kind(config, folder) if verb is None else check_serves(folder, verb)
+    kind = _kind(config, folder) if ability is None else check_serves(folder, ability)
     tokenizers = Tokenizers.load(folder) if kind.tokenizers else None
     sizes = VocabularySizes(0, 0) if tokenizers is None else tokenizers.sizes
     path = folder / PARAMETERS

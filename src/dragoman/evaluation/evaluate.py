@@ -20,12 +20,13 @@ from dragoman.metrics.score import Score
 from dragoman.metrics.summed import Statistics, SummedMetric
 
 if TYPE_CHECKING:
+    from dragoman.inference.abilities import SupportsTranslate
+    from dragoman.inference.load import Model
     from dragoman.inference.translation.request import RequestSettings
-    from dragoman.inference.translation.translator import Translator
 
 
 def evaluate(
-    model: "str | Path | Sequence[str | Path] | Translator | None" = None,
+    model: "Model | None" = None,
     *,
     reference: Lines | Sequence[Lines],
     hypothesis: Lines | Sequence[Lines] | Mapping[str, Lines] = (),
@@ -84,7 +85,10 @@ def evaluate(
     with quietly(quiet):
         test_set.warn_of_references(hypotheses)
         if model is not None and source is not None and sources is not None:
-            translator = _load_translator(model, device, threads)
+            from dragoman.inference.load import model_for  # imports torch
+
+            use_threads(threads)
+            translator = model_for("translate", model, device, preferred={"precision": None, "threads": threads})
             language = translator.target_language(translator.request(**settings).tags)
             with in_files(name_of(source, "source")):
                 lines = _translate(translator, sources, batch_size, settings)
@@ -147,7 +151,7 @@ def options_by_name(settings: Mapping[str, object]) -> dict[str, object]:
 
 
 def _translate(
-    translator: "Translator", sources: Sequence[str], batch_size: int, settings: "RequestSettings"
+    translator: "SupportsTranslate", sources: Sequence[str], batch_size: int, settings: "RequestSettings"
 ) -> list[str]:
     """Translate all sources, and report how many lines were translated sentence by sentence."""
     best = [each[0] for each in translator.translate_nbest(sources, translator.request(**settings), batch_size)]
@@ -162,17 +166,6 @@ def _translate(
 
 def _model_name(model: object) -> str:
     return " + ".join(map(str, model)) if isinstance(model, list | tuple) else str(model)
-
-
-def _load_translator(
-    model: "str | Path | Sequence[str | Path] | Translator", device: str | None, threads: int | None
-) -> "Translator":
-    from dragoman.inference.translation.translator import Translator
-
-    if isinstance(model, Translator):
-        return model
-    use_threads(threads)
-    return Translator.load(model, device, precision=None, threads=threads)
 
 
 def score_systems(

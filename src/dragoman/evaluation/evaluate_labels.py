@@ -1,6 +1,6 @@
 """`evaluate_labels` compares the predictions of models with labels."""
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,14 +9,12 @@ from dragoman.base.errors import ConfigError, reject_options
 from dragoman.base.log import quietly
 from dragoman.base.machine.device import use_threads
 from dragoman.base.settings.load import Overrides
-from dragoman.checkpoint.folder import folder_kind, read_config
+from dragoman.checkpoint.folder import read_config
 from dragoman.evaluation.test_set import warn_of_size
+from dragoman.inference.abilities import LoadedObject, SupportsEvaluate, SupportsVectors, missing_members
+from dragoman.inference.load import kind_of, model_for
 from dragoman.inference.prediction.heads.regression import label_value
-from dragoman.inference.prediction.heads.report import compare_with_labels
-from dragoman.inference.prediction.nodes import NodePredictor, read_nodes
 from dragoman.inference.prediction.parts import task_names
-from dragoman.inference.prediction.predict import read_examples
-from dragoman.inference.prediction.predictor import Predictor
 from dragoman.inference.prediction.text_vectors import read_texts, similarities
 from dragoman.metrics.bootstrap import Comparison
 from dragoman.metrics.labels.classification import align
@@ -24,7 +22,7 @@ from dragoman.metrics.labels.report import Report, compare
 from dragoman.metrics.labels.scoring import similarity_report
 from dragoman.tasks.seeds import SeedScore, seed_folders
 
-AnyPredictor = str | Path | Predictor | NodePredictor
+AnyPredictor = str | Path | LoadedObject
 """A model folder, or a model in memory."""
 
 
@@ -132,52 +130,66 @@ def evaluate_labels(
     """
     listed = list(models) if isinstance(models, Sequence) and not isinstance(models, str) else [models]
     runs = ""
-    if len(listed) == 1 and not isinstance(listed[0], Predictor | NodePredictor) and (seeds := seed_folders(listed[0])):
+    if len(listed) == 1 and isinstance(listed[0], str | Path) and (seeds := seed_folders(listed[0])):
         runs, listed = str(listed[0]), [*seeds]
+    options: dict[str, Any] = {
+        name: each for name, each in (("engine", engine), ("precision", precision)) if each not in _DEFAULTS
+    }
     with quietly(quiet):
         use_threads(threads)
         names, reports = [], []
-        kinds: set[str] = set()
+        tasks: set[str] = set()
         for number, model in enumerate(listed, 1):
-            if (nodes := _node_predictor(model, device)) is not None:
-                reject_options({"--vectors": vectors or None, "--task": task}, "with a model of texts")
-                kinds.add("nodes")
-                _check_one_kind(kinds)
-                names.append(f"model {number}" if isinstance(model, NodePredictor) else str(model))
-                reports.append(_evaluate_nodes(nodes, test, settings))
-                continue
-            assert not isinstance(model, NodePredictor)
-            predictor = model
-            if not isinstance(predictor, Predictor):
-                own_task = _task_of(predictor, task, sole=len(listed) == 1)
-                predictor = Predictor.load(predictor, device, task=own_task, engine=engine, precision=precision)
-            kinds.add("vectors" if vectors else predictor.head.kind)
-            _check_one_kind(kinds)
-            names.append(f"model {number}" if isinstance(model, Predictor) else str(model))
-            if vectors:
-                pairs = read_texts(test, settings, labelled=True)
-                reports.append(similarity_report(list(map(label_value, pairs)), similarities(predictor, pairs)))
-                continue
-            examples = read_examples(predictor, test, settings, labelled=True)
-            reports.append(compare_with_labels(predictor.head, examples, predictor.predict(examples)))
+            names.append(str(model) if isinstance(model, str | Path) else f"model {number}")
+            loaded = _load(model, device, task, sole=len(listed) == 1, vectors=vectors, options=options)
+            tasks.add("vectors" if vectors else loaded.task)
+            _check_one_kind(tasks)
+            reports.append(
+                _compare_vectors(loaded, test, settings) if vectors else loaded.evaluate_file(test, settings)
+            )
         if len(reports) > 1 and not runs:
             warn_of_size(reports[0].examples, reports[0].unit)
     comparisons = [] if runs else [tuple(compare(reports[0], other)) for other in reports[1:]]
     return LabelEvaluation(tuple(names), tuple(reports), tuple(comparisons), runs)
 
 
-def _node_predictor(model: AnyPredictor, device: str | None) -> NodePredictor | None:
-    """Return the predictor of a model that classifies the nodes of a graph, or None for a model of texts."""
-    if isinstance(model, Predictor):
-        return None
-    if isinstance(model, NodePredictor) or "classify_nodes" not in folder_kind(Path(model)).verbs:
-        return model if isinstance(model, NodePredictor) else None
-    return NodePredictor.load(model, device)
+_DEFAULTS = ("auto", "float32")
+"""Values of options with which a loader is not called, because a kind may not have them."""
 
 
-def _evaluate_nodes(predictor: NodePredictor, test: str | Path, settings: Overrides) -> Report:
-    graph, nodes = read_nodes(test, settings, "test")
-    return predictor.evaluate(graph, nodes)
+def _load(
+    model: AnyPredictor,
+    device: str | None,
+    task: str | None,
+    *,
+    sole: bool,
+    vectors: bool,
+    options: Mapping[str, Any],
+) -> SupportsEvaluate:
+    """Return a model that compares its predictions with labels. sole: whether it is the only one.
+
+    Raises ConfigError for a model without this comparison, and for options of a model of texts with one of graphs.
+    """
+    loaded: LoadedObject
+    if "classify_nodes" in kind_of(model).abilities:
+        reject_options({"--vectors": vectors or None, "--task": task}, "with a model of texts")
+        loaded = model_for("classify_nodes", model, device)
+    else:
+        own_task = _task_of(model, task, sole)
+        chosen: dict[str, Any] = {**options, **({} if own_task is None else {"task": own_task})}
+        loaded = model_for("predict", model, device, **chosen)
+    if not isinstance(loaded, SupportsEvaluate):
+        missing = ", ".join(missing_members(loaded, SupportsEvaluate))
+        raise ConfigError(f"{model} is {loaded.kind.noun}, whose predictions are not evaluated: it has no {missing}")
+    return loaded
+
+
+def _compare_vectors(loaded: LoadedObject, test: str | Path, settings: Overrides) -> Report:
+    """Compare the similarities of the vectors of pairs of texts with their labels."""
+    if not isinstance(loaded, SupportsVectors):
+        raise ConfigError(f"the model is {loaded.kind.noun}, which has no vectors of texts: leave out --vectors")
+    pairs = read_texts(test, settings, labelled=True)
+    return similarity_report(list(map(label_value, pairs)), similarities(loaded, pairs))
 
 
 def _check_one_kind(kinds: Set[str]) -> None:
@@ -188,8 +200,8 @@ def _check_one_kind(kinds: Set[str]) -> None:
         )
 
 
-def _task_of(folder: str | Path, task: str | None, sole: bool) -> str | None:
+def _task_of(model: AnyPredictor, task: str | None, sole: bool) -> str | None:
     """Return the task of a model. It is None for a model with a single task, unless it is the sole model."""
-    if task is not None and not sole and not task_names(read_config(Path(folder))["model"]):
-        return None
-    return task
+    if task is None or sole or not isinstance(model, str | Path):
+        return task
+    return task if task_names(read_config(Path(model))["model"]) else None

@@ -17,8 +17,7 @@ from dragoman.data.corpora.lines import open_lines
 from dragoman.evaluation.score import score
 
 if TYPE_CHECKING:
-    from dragoman.inference.generation.language_model import LanguageModel
-    from dragoman.inference.prediction.predictor import Predictor
+    from dragoman.inference.load import Model
 
 BATCH = 64
 """Number of texts that a language model reads at once."""
@@ -82,7 +81,7 @@ class PairAccuracy:
 
 
 def evaluate_pairs(
-    model: "str | Path | LanguageModel | Predictor",
+    model: "Model",
     pairs: str | Path,
     settings: Overrides = (),
     *,

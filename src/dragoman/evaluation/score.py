@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from dragoman.base.errors import ConfigError, in_files, reject_options
 from dragoman.base.log import quietly
@@ -12,13 +12,12 @@ from dragoman.base.settings.load import parse_settings
 from dragoman.data.corpora.corpus import TextCorpusConfig
 from dragoman.data.corpora.documents import read_texts
 from dragoman.data.corpora.inputs import Lines, name_of, read_parallel
-from dragoman.metrics.text_score import TextScore
-from dragoman.models.kinds import PREDICTION_MODEL
+from dragoman.metrics.text_score import TextScore, count_bytes
+from dragoman.text.words import count_words
 
 if TYPE_CHECKING:
-    from dragoman.inference.generation.language_model import LanguageModel
-    from dragoman.inference.prediction.predictor import Predictor
-    from dragoman.inference.translation.translator import Translator
+    from dragoman.inference.abilities import SupportsScorePairs
+    from dragoman.inference.load import Model
 
 LINE = "line"
 
@@ -48,7 +47,7 @@ class Scores:
 
 
 def score(
-    model: "str | Path | Sequence[str | Path] | Translator | LanguageModel | Predictor",
+    model: "Model",
     target: Lines,
     source: Lines | None = None,
     *,
@@ -72,7 +71,7 @@ def score(
     source: a file (str or Path) or a list of lines. For a language model, each item of a list is a document. to, tags:
     as in `Translator.request`. documents, heading: the division of a file into documents, as in `data.train` of a
     language model (default: one document per line). stride: as in `LanguageModel.score`. device: as in
-    `Translator.load` and `LanguageModel.load`, for a model folder.
+    `load`, for a model folder.
 
     Raises ConfigError for incompatible arguments, DataError for unequal numbers of lines, and the errors of the model.
 
@@ -81,74 +80,45 @@ def score(
     >>> scores.each[0].log_probability < 0
     True
     """
-    from dragoman.inference.generation.language_model import LanguageModel
-    from dragoman.inference.prediction.predictor import Predictor
+    from dragoman.inference.load import kind_of, model_for
 
     use_threads(threads)
     with quietly(quiet):
-        if isinstance(model, Predictor) or (isinstance(model, str | Path) and is_prediction_folder(Path(model))):
-            given = {"--source": source, "--to": to, "--tags": list(tags)}
-            reject_options(given, "with a translation model")
-            reject_options({"--stride": stride}, "with a language model that reads in one direction")
-            texts = read_documents(target, documents, heading)
-            predictor = model if isinstance(model, Predictor) else Predictor.load(model, device)
-            return _sum_scores(predictor.score(texts), "documents", pseudo=True)
-        if isinstance(model, LanguageModel) or (
-            isinstance(model, str | Path) and is_language_model_folder(Path(model))
-        ):
-            reject_options({"--source": source, "--to": to, "--tags": list(tags)}, "with a translation model")
-            texts = read_documents(target, documents, heading)
-            scorer = model if isinstance(model, LanguageModel) else LanguageModel.load(model, device, "score")
-            return _sum_scores(scorer.score(texts, stride, batch_size), "documents")
-        reject_options({"--documents": documents, "--heading": heading, "--stride": stride}, "with a language model")
-        if source is None:
-            raise ConfigError(f"{model} is a translation model: give the source sentences with --source FILE")
-        return _score_pairs(model, target, source, to, list(tags), batch_size, device, threads)
-
-
-def is_prediction_folder(folder: Path) -> bool:
-    """Return True if the model in a folder is an encoder with a head, which only a masked language model scores with.
-
-    Raises ModelError if the kind of model does not support scoring.
-    """
-    from dragoman.exchange.ctranslate2.folder import check_model_kind
-
-    return check_model_kind(folder, "score") == PREDICTION_MODEL
-
-
-def is_language_model_folder(folder: Path) -> bool:
-    """Return True if the model in a folder predicts text without a source.
-
-    Raises ModelError if the kind of model does not support scoring.
-    """
-    from dragoman.exchange.ctranslate2.folder import check_model_kind
-
-    return not check_model_kind(folder, "score").reads_source
+        kind = kind_of(model)
+        loaded = model_for("score", model, device, preferred={"precision": None, "threads": threads})
+        if kind.reads_source and kind.predicts_text:
+            options = {"--documents": documents, "--heading": heading, "--stride": stride}
+            reject_options(options, "with a language model")
+            if source is None:
+                raise ConfigError(f"{model} is {kind.noun}: give the source sentences with --source FILE")
+            translator = cast("SupportsScorePairs", loaded)
+            return _score_pairs(translator, target, source, batch_size, (to, list(tags)))
+        reject_options({"--source": source, "--to": to, "--tags": list(tags)}, "with a translation model")
+        texts = read_documents(target, documents, heading)
+        return _sum_scores(
+            loaded.score(texts, stride=stride, batch_size=batch_size), "documents", not kind.predicts_text
+        )
 
 
 def _score_pairs(
-    model: "str | Path | Sequence[str | Path] | Translator",
+    translator: "SupportsScorePairs",
     target: Lines,
     source: Lines,
-    to: str | None,
-    tags: Sequence[str],
     batch_size: int,
-    device: str | None,
-    threads: int | None,
+    languages: tuple[str | None, Sequence[str]],
 ) -> Scores:
-    from dragoman.inference.translation.translator import Translator
-
+    """languages: the target language and the tags."""
     sources, targets = read_parallel(("source", source), ("target", target))
-    if isinstance(model, Translator):
-        translator = model
-    else:
-        translator = Translator.load(model, device, precision=None, threads=threads)
+    to, tags = languages
     with in_files(name_of(source, "source"), name_of(target, "target")):
-        pair_scores = translator.score(sources, targets, batch_size, to=to, tags=tags)
-    ids = translator.tokenizers.target.encode_batch(targets)
-    log_probabilities = [each.log_probability for each in pair_scores]
-    scores = [TextScore.of(*each) for each in zip(targets, ids, log_probabilities, strict=True)]
-    return _sum_scores(scores, "pairs")
+        scores = translator.score(sources, targets, batch_size, to=to, tags=tags)
+    return _sum_scores(
+        [
+            TextScore(each.log_probability, each.tokens, count_words(text), count_bytes(text), each.unknown)
+            for text, each in zip(targets, scores, strict=True)
+        ],
+        "pairs",
+    )
 
 
 def read_documents(target: Lines, kind: str | None, heading: str | None) -> list[str]:

@@ -18,10 +18,9 @@ from dragoman.data.corpora.readers import HeldOutRecords, read_references
 from dragoman.evaluation.evaluate import score_systems
 from dragoman.evaluation.results import Evaluation
 from dragoman.evaluation.test_set import TestSet, warn_of_size
-from dragoman.inference.generation.language_model import LanguageModel
-from dragoman.inference.translation.translator import Translator
+from dragoman.inference.load import model_for
 from dragoman.metrics.registry import METRICS, metric_of, metrics_with
-from dragoman.models.kinds import LANGUAGE_MODEL, kind_of
+from dragoman.models.kinds import kind_of
 from dragoman.text.sentences.splitter import Splitter
 
 ROUGE = metrics_with("rougeL")
@@ -145,13 +144,13 @@ def _outputs(
 ) -> list[str]:
     """Return the texts that a model writes for all sources."""
     with in_files(corpus.files[0]):
-        if kind_of(config["model"]) == LANGUAGE_MODEL:
+        if "generate" in kind_of(config["model"]).abilities:
             if beam is not None:
                 raise ConfigError(f"{folder} is a language model, which generates without a beam: leave out --beam")
-            model = LanguageModel.load(folder, device)
-            texts = model.generate(sources, batch_size=batch_size, top_k=1, max_tokens=_MAX_TOKENS)
-            return [text.strip() for text in texts]
-        translator = Translator.load(folder, device, precision=None, threads=threads)
+            model = model_for("generate", folder, device)
+            request = model.request(top_k=1, max_tokens=_MAX_TOKENS)
+            return [text.strip() for text in model.generate(sources, request, batch_size=batch_size)]
+        translator = model_for("translate", folder, device, preferred={"precision": None, "threads": threads})
         return translator.translate(sources, batch_size=batch_size, beam=beam)
 
 

@@ -2,22 +2,14 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.inference.generation.language_model import LanguageModel
-from dragoman.inference.prediction.predictor import Text
-from dragoman.inference.translation.translator import Translator
+from dragoman.inference.abilities import SupportsInspect
+from dragoman.inference.subject import NO_SETTINGS, SubjectSettings
 from dragoman.inspection.heads import Head, check_heads, heads_off
-from dragoman.inspection.subject import (
-    Analysed,
-    SubjectSettings,
-    best_translation,
-    subject_of,
-)
 
 
 @dataclass(frozen=True)
@@ -58,32 +50,21 @@ class Ablation:
 
 
 def ablate_heads(
-    loaded: Analysed, text: Text, heads: Iterable[Head | str], settings: SubjectSettings | None = None
+    loaded: SupportsInspect, text: Any, heads: Iterable[Head | str], settings: SubjectSettings = NO_SETTINGS
 ) -> Ablation:
     """Return the output of a model for a text with all heads, and without some (Michel et al. 2019, section 3).
 
-    The output is that of `subject_of`; its target is predicted with all heads unless it is given. Raises the errors of
-    `subject_of` and `check_heads`.
+    The output is that of `SupportsInspect.subject`; its target is predicted with all heads unless it is given. Raises
+    the errors of `subject` and `check_heads`.
 
     >>> from dragoman import Translator, ablate_heads
     >>> ablation = ablate_heads(Translator.load("runs/ende"), "The dog sleeps.", ["decoder.cross_attention:1:2"])
     >>> ablation.before.shape == ablation.after.shape == (len(ablation.terms),)
     True
     """
-    subject = subject_of(loaded, text, settings)
+    subject = loaded.subject(text, settings)
     chosen = check_heads(subject.model, heads)
-    predict = partial(_predict, loaded, text, settings or SubjectSettings())
-    before, predicted_before = subject.values(), predict()
+    before, predicted_before = subject.values(), subject.own()
     with heads_off(subject.model, chosen):
-        after, predicted_after = subject.values(), predict()
+        after, predicted_after = subject.values(), subject.own()
     return Ablation(chosen, subject.output, subject.terms, before, after, predicted_before, predicted_after)
-
-
-def _predict(loaded: Analysed, text: Text, settings: SubjectSettings) -> str | None:
-    """Return the model's own translation or label; None for a language model."""
-    if isinstance(loaded, Translator):
-        assert isinstance(text, str), "the subject has been checked"
-        return best_translation(loaded, text, loaded.request(to=settings.to, tags=settings.tags)).text
-    if isinstance(loaded, LanguageModel):
-        return None
-    return subject_of(loaded, text, settings).target

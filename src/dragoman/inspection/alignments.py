@@ -1,24 +1,22 @@
 """`compare_alignments`: the words that a model links by attention and by gradients, beside aligners and annotations."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import Any
 
 import numpy as np
 
-from dragoman.addons.lecture.grammar.alignments import align_english_german
-from dragoman.addons.lecture.grammar.corpus import generate
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.figures.alignments import GOLD, Alignments, alignment_figure, link_confusion
 from dragoman.figures.confusion import Confusion
-from dragoman.inference.translation.alignment import Aligner, AttentionAligner, WeightedAligner, WordMatrix, sum_words
-from dragoman.inference.translation.translator import Translator
+from dragoman.inference.abilities import LoadedObject, SupportsAlign
+from dragoman.inference.subject import NO_SETTINGS, SubjectSettings
+from dragoman.inference.translation.alignment import Aligner, WeightedAligner, WordMatrix, sum_words
 from dragoman.inspection.relevance import token_relevance
-from dragoman.inspection.subject import SubjectSettings, best_translation, visible_engine
+from dragoman.inspection.translators import InspectedTranslator, inspected_translator
 from dragoman.metrics.alignment_error_rate import GoldLinks
 from dragoman.models.architectures.ensemble import Ensemble
-from dragoman.models.attention_weights import AttentionChoice, cross_attention_layers
+from dragoman.models.attention_weights import AttentionChoice
 from dragoman.statistical.alignment.links import Alignment, LinkFile, format_pharaoh, sorted_alignment
 
 ATTENTION, GRADIENT, STORED = "attention", "gradient", "word aligner"
@@ -97,11 +95,12 @@ class AlignmentComparison:
 
 
 def compare_alignments(
-    translator: Translator,
+    model: LoadedObject,
     source: str,
-    settings: SubjectSettings | None = None,
+    settings: SubjectSettings = NO_SETTINGS,
     gold: GoldLinks | str | None = None,
-    aligners: Mapping[str, Aligner] | None = None,
+    aligners: Mapping[str, Aligner | SupportsAlign] | None = None,
+    *,
     attention: AttentionChoice | None = None,
 ) -> AlignmentComparison:
     """Return the links of a sentence with its translation (by default the model's own) by several aligners.
@@ -109,34 +108,30 @@ def compare_alignments(
     The model links each target word to the source word with the largest attention (`AttentionAligner`), and to that
     with the largest sum of the magnitudes of gradient × input. gold: annotated links, also in the Pharaoh format with
     words numbered from 0, such as `0-0 1?2`. aligners: further aligners by name. attention: as in
-    `Translator.aligner_of`. Raises ConfigError for a model whose sources are vectors, an ensemble and a name that is in
-    use; DataError for annotated links of words that do not exist; and the errors of `subject_of`.
+    `Translator.aligner_of`. Raises ModelError for a model that does not translate; ConfigError for a model whose
+    sources are vectors, an ensemble and a name that is in use; DataError for annotated links of words that do not
+    exist; and the errors of `subject`.
 
     >>> from dragoman import Translator, compare_alignments
     >>> comparison = compare_alignments(Translator.load("runs/ende"), "The dog sleeps.")
     >>> comparison.source, sorted(comparison.links)
     (('The', 'dog', 'sleeps.'), ['attention', 'gradient'])
     """
-    settings = settings or SubjectSettings()
-    engine = visible_engine(translator)
+    translator = inspected_translator(model)
     if translator.tokenizers.reads_vectors:
         raise ConfigError("cannot align words: the sources of this model are vectors, which have no words")
-    if isinstance(engine.model, Ensemble):
-        raise ConfigError("an ensemble has no alignment of its own: analyse one of its models")
+    if isinstance(translator.model, Ensemble):
+        raise ConfigError("an ensemble has no alignment of its own: compare one of its models")
     request = translator.request(to=settings.to, tags=settings.tags)
     target = settings.target
     if not isinstance(target, str):
-        target = (
-            best_translation(translator, source, request).text
-            if target is None
-            else translator.tokenizers.target.decode(target)
-        )
+        target = translator.subject(source, settings).target
     given = SubjectSettings(target, settings.to, settings.tags)
     words = tuple(source.split()), tuple(target.split())
     links: dict[str, Alignment] = {}
     absent = []
     weights = {GRADIENT: _gradient_weights(translator, source, target, given)}
-    if (aligner := attention_aligner(translator, request.tags, attention)) is not None:
+    if (aligner := translator.attention_aligner(request.tags, attention)) is not None:
         (links[ATTENTION],) = aligner.align([source], [target], 1)
         weights[ATTENTION] = aligner.link_weights(source, target)
     else:
@@ -152,60 +147,15 @@ def compare_alignments(
     return AlignmentComparison(*words, links, weights, absent=tuple(absent)).with_gold(gold)
 
 
-def attention_aligner(
-    translator: Translator, tags: Sequence[str] = (), attention: AttentionChoice | None = None
-) -> AttentionAligner | None:
-    """Return the aligner by the attention of a model, or None if its decoder has no attention over the source.
-
-    tags, attention: as in `Translator.aligner_of`. Raises ConfigError as `visible_engine` does.
-    """
-    engine = visible_engine(translator)
-    if not cross_attention_layers(engine.model):
-        return None
-    return AttentionAligner(engine, translator.tokenizers, tags, attention or translator.supervised_attention)
-
-
 def gold_links(text: str) -> GoldLinks:
     """Read links in the Pharaoh format, whose words are numbered from 0. Raises DataError for another format."""
     (pair,) = LinkFile.parse("the annotated alignment", [text]).zero_based(0, "--gold")
     return GoldLinks({link for link, is_possible in pair.items() if not is_possible}, set(pair))
 
 
-def grammar_translation(source: str) -> str:
-    """Return the reference of an English or German sentence of the embedded corpus in the other language.
-
-    The corpus is generated once. Raises DataError for another sentence.
-    """
-    for pair in _grammar_pairs():
-        if source.strip() in pair:
-            return pair[1 - pair.index(source.strip())]
-    raise DataError(f"the embedded corpus does not contain the sentence {source[:60]!r}: give one of `dragoman demo`")
-
-
-def grammar_gold(source: str, target: str) -> GoldLinks:
-    """Return the annotated links of a sentence pair of the embedded corpus, English and German, in either direction.
-
-    They are derived from the syntax tree of the pair. The corpus is that of `dragoman demo`, and is generated once.
-    Raises DataError for another sentence pair.
-    """
-    pairs = _grammar_pairs()
-    for is_reversed, pair in enumerate(((source.strip(), target.strip()), (target.strip(), source.strip()))):
-        if pair in pairs:
-            found = align_english_german(pairs[pair])
-            return GoldLinks(*(found.reversed() if is_reversed else found))
-    raise DataError(
-        f"the embedded corpus does not contain the sentence pair {source[:60]!r}, {target[:60]!r}: give a sentence of "
-        "`dragoman demo` with its English or German reference as the target"
-    )
-
-
-@cache
-def _grammar_pairs() -> dict[tuple[str, str], Any]:
-    """Return the derivation of each English and German sentence pair."""
-    return {(each.en, each.de): utterance for each, utterance in generate().derivations.items()}
-
-
-def _gradient_weights(translator: Translator, source: str, target: str, settings: SubjectSettings) -> WordMatrix:
+def _gradient_weights(
+    translator: InspectedTranslator, source: str, target: str, settings: SubjectSettings
+) -> WordMatrix:
     """Return the magnitude of gradient × input of each source word for each target word, summed over pieces."""
     found = token_relevance(translator, source, settings)
     tags = len(translator.request(to=settings.to, tags=settings.tags).tags)

@@ -13,12 +13,11 @@ from dragoman.base.errors import ConfigError, DragomanError
 from dragoman.checkpoint.store import checkpoints_by_step
 from dragoman.figures.curves import Curve, CurvePanel, Curves
 from dragoman.figures.heat_maps import HeatMap, HeatMaps
-from dragoman.inference.prediction.predictor import Text
-from dragoman.inference.translation.translator import Translator
+from dragoman.inference.abilities import SupportsInspect
+from dragoman.inference.subject import NO_SETTINGS, SubjectSettings
 from dragoman.inspection.attention import attention_of
 from dragoman.inspection.heads import Head, check_heads
-from dragoman.inspection.loading import load_model
-from dragoman.inspection.subject import Loaded, SubjectSettings, best_translation, subject_of
+from dragoman.inspection.inspect import open_visible
 from dragoman.models.attention_weights import AttentionMap
 
 
@@ -61,8 +60,8 @@ class CheckpointOutput:
 
 def follow_checkpoints(
     run: str | Path,
-    text: Text,
-    settings: SubjectSettings | None = None,
+    text: Any,
+    settings: SubjectSettings = NO_SETTINGS,
     head: Head | str | None = None,
     device: str | None = None,
     *,
@@ -72,7 +71,7 @@ def follow_checkpoints(
 
     A checkpoint that the run deletes while it is read is left out. settings: with a reference as the target, outputs
     are comparable. head: whose weights are returned. task: as in `Predictor.load`. Raises ConfigError for a run without
-    checkpoints; and the errors of `load_model`, `subject_of` and `check_heads`.
+    checkpoints; and the errors of `open_visible`, `subject` and `check_heads`.
 
     >>> from dragoman import follow_checkpoints
     >>> [output.step for output in follow_checkpoints("runs/ende", "The dog sleeps.")]
@@ -81,12 +80,12 @@ def follow_checkpoints(
     found = []
     for step, folder in until_cancelled(checkpoints_by_step(Path(run)).items()):
         try:
-            loaded = load_model(folder, device, task=task)
+            loaded = open_visible(folder, device, task)
         except DragomanError:
             if folder.is_dir():
                 raise
             continue  # the run has deleted it
-        found.append(_output(step, loaded, text, settings or SubjectSettings(), head))
+        found.append(_output(step, loaded, text, settings, head))
     if not found:
         raise ConfigError(
             f"{run} has no checkpoints in {Path(run) / 'checkpoints'}: give the folder of a run, which writes one "
@@ -126,16 +125,14 @@ def head_figure(outputs: Sequence[CheckpointOutput], columns: int = 4) -> HeatMa
 
 
 def _output(
-    step: int, loaded: Loaded, text: Text, settings: SubjectSettings, head: Head | str | None
+    step: int, loaded: SupportsInspect, text: Any, settings: SubjectSettings, head: Head | str | None
 ) -> CheckpointOutput:
-    subject = subject_of(loaded, text, settings)
-    predicted = subject.target
-    if isinstance(loaded, Translator) and settings.target is not None and isinstance(text, str):
-        predicted = best_translation(loaded, text, loaded.request(to=settings.to, tags=settings.tags)).text
+    subject = loaded.subject(text, settings)
+    predicted = subject.target if settings.target is None else subject.own() or subject.target
     weights = None
     if head is not None:
         (chosen,) = check_heads(subject.model, [head])
-        maps = attention_of(loaded, text, subject, settings)
+        maps = attention_of(subject)
         (layer,) = [each for each in maps if (each.kind, each.layer or 1) == (chosen.kind, chosen.layer)]
         weights = replace(layer, weights=layer.weights[chosen.number - 1 : chosen.number])
     return CheckpointOutput(step, predicted, subject.output, subject.terms, subject.values(), weights)

@@ -7,9 +7,10 @@ from typing import Literal
 from dragoman.base.errors import DataError, LineError
 from dragoman.figures.bars import Bars
 from dragoman.figures.comparison import Comparison
-from dragoman.figures.inspection import check_not_blank, check_token_count
-from dragoman.inference.translation.translator import Translator
-from dragoman.inspection.alignments import NO_ATTENTION, attention_aligner
+from dragoman.inference.abilities import LoadedObject
+from dragoman.inference.subject import check_not_blank, check_token_count
+from dragoman.inspection.alignments import NO_ATTENTION
+from dragoman.inspection.translators import InspectedTranslator, inspected_translator
 from dragoman.metrics.bleu import BLEU
 from dragoman.metrics.chrf import ChrF
 from dragoman.statistical.alignment.links import Alignment
@@ -59,7 +60,7 @@ class TranslationComparison:
 
 
 def compare_translations(
-    models: tuple[Translator, Translator],
+    models: tuple[LoadedObject, LoadedObject],
     source: str,
     texts: tuple[str, str],
     reference: str = "",
@@ -78,12 +79,13 @@ def compare_translations(
         check_token_count(len(text.split()))
     given = [*texts, *([reference] if reference.strip() else [])]
     try:
+        translators = [inspected_translator(model) for model in models]
         totals = [
-            [each.log_probability for each in model.score([source] * len(given), given, to=to)] for model in models
+            [each.log_probability for each in model.score([source] * len(given), given, to=to)] for model in translators
         ]
         links = [
             _attention_links(model, source, text, to) if text.strip() else ()
-            for model, text in zip(models, texts, strict=True)
+            for model, text in zip(translators, texts, strict=True)
         ]
     except LineError as error:
         raise DataError(f"the text is too long: {error.reason}") from None
@@ -149,7 +151,7 @@ def rank_pairs(texts: Sequence[tuple[str, str]], references: Sequence[str], by: 
     return RankedPairs(metric.name, tuple(order), values)
 
 
-def _attention_links(model: Translator, source: str, text: str, to: str | None) -> Alignment | None:
+def _attention_links(model: InspectedTranslator, source: str, text: str, to: str | None) -> Alignment | None:
     """Return the links of the decoder's attention, None for a decoder without weights over source tokens."""
-    aligner = attention_aligner(model, model.request(to=to).tags)
+    aligner = model.attention_aligner(model.request(to=to).tags)
     return None if aligner is None else aligner.align([source], [text], 1)[0]

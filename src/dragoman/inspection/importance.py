@@ -12,9 +12,9 @@ from torch import Tensor, nn
 
 from dragoman.base.cancellation import until_cancelled
 from dragoman.base.errors import ConfigError
-from dragoman.inference.prediction.predictor import Text
+from dragoman.inference.abilities import SupportsInspect
+from dragoman.inference.subject import NO_SETTINGS, Subject, SubjectSettings
 from dragoman.inspection.heads import Head, attention_layers, count_heads, head_masks, heads_of
-from dragoman.inspection.subject import Analysed, Subject, SubjectSettings, subject_of
 from dragoman.nn.attention.graph import GraphAttention, entropy_over_edges
 from dragoman.nn.attention.head_mask import masking_heads
 from dragoman.nn.attention.recording import recording
@@ -42,11 +42,11 @@ class HeadImportance:
 
 
 def head_importance(
-    loaded: Analysed, texts: Sequence[Text], settings: SubjectSettings | None = None
+    loaded: SupportsInspect, texts: Sequence[Any], settings: SubjectSettings = NO_SETTINGS
 ) -> list[HeadImportance]:
     """Return the importance of each head for the outputs of a model for some texts.
 
-    settings: for all texts. Raises ConfigError without texts, and the errors of `subject_of` and `heads_of`.
+    settings: for all texts. Raises ConfigError without texts, and the errors of `subject` and `heads_of`.
 
     >>> from dragoman import Translator, head_importance
     >>> importance = head_importance(Translator.load("runs/ende"), ["The dog sleeps.", "The cat sleeps."])
@@ -57,7 +57,7 @@ def head_importance(
         raise ConfigError("the importance of heads is a mean over texts: pass a list of at least one text")
     sums: dict[Head, NDArray[np.float64]] = {}
     for text in until_cancelled(texts):
-        subject = subject_of(loaded, text, settings)
+        subject = loaded.subject(text, settings)
         gradients, entropies = head_gradients(subject), head_entropies(subject)
         whole = float(subject.values().sum())
         for head in until_cancelled(heads_of(subject.model)):
@@ -94,7 +94,7 @@ def head_entropies(subject: Subject) -> dict[Head, float]:
     for (kind, layer), attention in attention_layers(subject.model).items():
         if isinstance(attention, GraphAttention):
             (weights_of_edges,), edges = weights[attention], subject.arguments[-1]
-            queries = subject.model.attended_edges(edges, len(subject.arguments[2]))[0]  # type: ignore[operator]
+            queries = subject.model.attended_edges(edges, len(subject.arguments[2]))[0]
             for number, entropy in enumerate(entropy_over_edges(weights_of_edges.double(), queries).tolist(), 1):
                 entropies[Head(kind, layer, number)] = entropy
             continue

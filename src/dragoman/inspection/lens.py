@@ -9,8 +9,9 @@ import torch
 from dragoman.base.errors import ConfigError
 from dragoman.figures.heat_maps import HeatMap, HeatMaps
 from dragoman.figures.lens import LayerLens, layer_lens
-from dragoman.inspection.next_tokens import NextTokens, check_generates, most_probable
-from dragoman.inspection.subject import Loaded, Subject, SubjectSettings, subject_of
+from dragoman.inference.abilities import SupportsInspect
+from dragoman.inference.subject import NO_SETTINGS, Subject, SubjectSettings
+from dragoman.inspection.next_tokens import NextTokens, most_probable, sequence_of
 from dragoman.models.families.family import ProjectedOutput
 from dragoman.models.families.layered import LayeredDecoder, recording_layers
 
@@ -79,21 +80,22 @@ class DecoderLens:
 
 
 def decoder_lens(
-    loaded: Loaded, text: str, settings: SubjectSettings | None = None, count: int = DEFAULT_COUNT
+    loaded: SupportsInspect, text: str, settings: SubjectSettings = NO_SETTINGS, count: int = DEFAULT_COUNT
 ) -> DecoderLens:
     """Return what a decoder would predict after each layer: the final norm and projection of the states of the layer.
 
-    Source: nostalgebraist 2020, "interpreting GPT: the logit lens". The output is that of `subject_of`. count: number
-    of tokens per position. Raises the errors of `subject_of`, and ConfigError for a model without a decoder, and for a
-    decoder whose layers do not pass on states of the same kind: a recurrent decoder, an ensemble or an n-gram model.
+    Source: nostalgebraist 2020, "interpreting GPT: the logit lens". The output is that of `SupportsInspect.subject`.
+    count: number of tokens per position. Raises the errors of `subject`, and ConfigError for a model without a decoder,
+    and for a decoder whose layers do not pass on states of the same kind: a recurrent decoder, an ensemble or an n-gram
+    model.
 
     >>> from dragoman import Translator, decoder_lens
     >>> lens = decoder_lens(Translator.load("runs/ende"), "The dog sleeps.", count=1)
     >>> [layer.layer for layer in lens.layers]  # 0: the embeddings
     [0, 1]
     """
-    check_generates(loaded)
-    return subject_lens(subject_of(loaded, text, settings), count)
+    sequence_of(loaded, text, settings)  # raises an error for a model without a decoder
+    return subject_lens(loaded.subject(text, settings), count)
 
 
 def subject_lens(subject: Subject, count: int = DEFAULT_COUNT) -> DecoderLens:

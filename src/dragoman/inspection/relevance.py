@@ -8,13 +8,11 @@ from numpy.typing import NDArray
 
 from dragoman.base.errors import ConfigError
 from dragoman.figures.heat_maps import HeatMap, HeatMaps
-from dragoman.inference.prediction.predictor import Predictor
-from dragoman.inference.translation.translator import Translator
-from dragoman.inspection.next_tokens import check_generates
-from dragoman.inspection.subject import Loaded, SubjectSettings, subject_of
+from dragoman.inference.abilities import SupportsInspect
+from dragoman.inference.subject import NO_SETTINGS, SubjectSettings
+from dragoman.inspection.next_tokens import sequence_of
 from dragoman.models.architectures.ensemble import Ensemble
-from dragoman.models.attention_weights import END, START
-from dragoman.models.heads.trees import TreeHead
+from dragoman.models.attention_weights import START
 from dragoman.models.relevance import gradients_times_inputs
 
 
@@ -65,10 +63,10 @@ class TokenRelevance:
         )
 
 
-def token_relevance(loaded: Loaded, text: str, settings: SubjectSettings | None = None) -> TokenRelevance:
-    """Return the relevance of each token for each predicted token of the output of `subject_of`.
+def token_relevance(loaded: SupportsInspect, text: str, settings: SubjectSettings = NO_SETTINGS) -> TokenRelevance:
+    """Return the relevance of each token for each predicted token of the output of `subject`.
 
-    The time is that of one backward pass per predicted token. Raises the errors of `subject_of`, and ConfigError for a
+    The time is that of one backward pass per predicted token. Raises the errors of `subject`, and ConfigError for a
     model without a decoder.
 
     >>> from dragoman import Translator, token_relevance
@@ -76,18 +74,13 @@ def token_relevance(loaded: Loaded, text: str, settings: SubjectSettings | None 
     >>> relevance.of_source.shape == (len(relevance.terms), len(relevance.source))
     True
     """
-    if isinstance(loaded, Predictor) and not isinstance(loaded.head, TreeHead):
+    subject = loaded.subject(text, settings)
+    if subject.words is not None:
         raise ConfigError("the relevance of words for a label is part of its inspection: use `dragoman inspect`")
-    check_generates(loaded)
-    subject = subject_of(loaded, text, settings)
+    sequence_of(loaded, text, settings)  # raises an error for a model without a decoder
     if isinstance(subject.model, Ensemble):
         raise ConfigError("the models of an ensemble have vectors of their own for each token: analyse one of them")
     _, calls = gradients_times_inputs(subject.model, subject.arguments, subject.select)
     read = (START, *subject.terms[:-1])
-    source: tuple[str, ...] = ()
-    of_source = np.zeros((len(subject.terms), 0))
-    if isinstance(loaded, Translator):
-        source, of_source = (*loaded.tokenizers.source.pieces(subject.source_ids), END), calls[0][:, 0]
-    elif isinstance(loaded, Predictor):
-        source, of_source = tuple(loaded.tokenizer.pieces(subject.source_ids)), calls[0][:, 0]
-    return TokenRelevance(subject.terms, read, source, calls[-1][:, 0], of_source)
+    of_source = calls[0][:, 0] if subject.tokens else np.zeros((len(subject.terms), 0))
+    return TokenRelevance(subject.terms, read, subject.tokens, calls[-1][:, 0], of_source)

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from dragoman.base.errors import ConfigError
 from dragoman.figures.head_lines import SMALLEST, HeadLines
 from dragoman.figures.heat_maps import HeatMap, HeatMaps
-from dragoman.inference.prediction.predictor import Text
+from dragoman.inference.abilities import SupportsInspect
+from dragoman.inference.subject import NO_SETTINGS, SubjectSettings
 from dragoman.inspection.attention import attention_of
-from dragoman.inspection.subject import Loaded, SubjectSettings, subject_of
 from dragoman.models.attention_weights import AttentionMap
 
 _ROUNDING = 1e-3
@@ -111,7 +111,7 @@ class Rollout:
         )
 
 
-def attention_rollout(loaded: Loaded, text: Text, settings: SubjectSettings | None = None) -> list[Rollout]:
+def attention_rollout(loaded: SupportsInspect, text: Any, settings: SubjectSettings = NO_SETTINGS) -> list[Rollout]:
     """Return the rollout of each side of a model whose self-attention has weights (Abnar and Zuidema 2020, section 3).
 
     With the mean A of the heads of a layer, the joint attention of the layers is R ← (½A + ½I)R, and R = I at the
@@ -120,15 +120,14 @@ def attention_rollout(loaded: Loaded, text: Text, settings: SubjectSettings | No
     the identity if its layers have no attention weights.
 
     Raises ConfigError if neither side has self-attention with weights in its layers, or if the weights are not a
-    distribution, as those of linear attention with rotary positions; and the errors of `subject_of`.
+    distribution, as those of linear attention with rotary positions; and the errors of `subject`.
 
     >>> from dragoman import Translator, attention_rollout
     >>> encoder, decoder = attention_rollout(Translator.load("runs/ende"), "The dog sleeps.")
     >>> encoder.layers[-1].shape == (len(encoder.queries), len(encoder.keys))
     True
     """
-    settings = settings or SubjectSettings()
-    return roll_out(attention_of(loaded, text, subject_of(loaded, text, settings), settings))
+    return roll_out(attention_of(loaded.subject(text, settings)))
 
 
 def roll_out(maps: Sequence[AttentionMap]) -> list[Rollout]:

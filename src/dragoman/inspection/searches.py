@@ -5,15 +5,14 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any, Literal, TypeVar
 
-from dragoman.addons.lecture.probability_tree import ProbabilityTree
 from dragoman.base.errors import ConfigError
 from dragoman.decode.search import Hypothesis, SearchConfig
-from dragoman.figures.inspection import check_not_blank
 from dragoman.figures.search_tree import Outcome, SearchTreeFigure, search_tree
+from dragoman.inference.abilities import SupportsTranslate
+from dragoman.inference.subject import check_not_blank
 from dragoman.inference.translation.files.trees import tree_of
 from dragoman.inference.translation.request import Request
 from dragoman.inference.translation.result import Translation
-from dragoman.inference.translation.translator import Translator
 from dragoman.text.symbols import EOS
 
 DEFAULT_EXACT = 10_000
@@ -56,7 +55,7 @@ class SearchComparison:
 
 
 def compare_searches(
-    translator: Translator, text: str, request: Request | None = None, exact: int = DEFAULT_EXACT
+    translator: SupportsTranslate, text: str, request: Request | None = None, exact: int = DEFAULT_EXACT
 ) -> SearchComparison:
     """Return the results of beam, greedy and exact search for a text, which is translated as a whole.
 
@@ -77,36 +76,29 @@ def compare_searches(
         raise ConfigError("sampling has no search tree: request a search")
 
     def search(changed: SearchConfig) -> list[Translation]:
-        return translator.translate_nbest([text], replace(request, decoding=changed, divide=False))[0]
+        found = translator.translate_nbest([text], replace(request, decoding=changed, divide=False))
+        return list(found[0])
 
     def figure(found: Sequence[Translation]) -> SearchTreeFigure:
         return search_tree(tree_of(1, text, found))
 
-    return _compare(search, figure, lambda each: (each.text, each.ids), config, exact)
+    return compare_results(search, figure, lambda each: (each.text, each.ids), config, exact)
 
 
-def compare_tree_searches(
-    tree: ProbabilityTree, title: str, config: SearchConfig, exact: int = DEFAULT_EXACT
-) -> SearchComparison:
-    """Return the results of three searches for the best sentence of a tree; see `compare_searches`."""
-
-    def search(changed: SearchConfig) -> list[Hypothesis]:
-        return tree.search(**dict(changed))
-
-    def figure(found: Sequence[Hypothesis]) -> SearchTreeFigure:
-        return tree.figure(title, found)
-
-    return _compare(search, figure, lambda each: (tree.text(each), each.tokens), config, exact)
-
-
-def _compare(
+def compare_results(
     search: Callable[[SearchConfig], list[Found]],
     figure: Callable[[Sequence[Found]], SearchTreeFigure],
     text_and_tokens: Callable[[Found], tuple[str, Sequence[int]]],
     config: SearchConfig,
     exact: int,
 ) -> SearchComparison:
-    """text_and_tokens: returns the text of an output, and its tokens without the end symbol."""
+    """Return the results of beam, greedy and exact search by the same function.
+
+    search: returns the outputs of a search with some settings, the best first. figure: returns the picture of a beam
+    search. text_and_tokens: returns the text of an output, and its tokens without the end symbol. config: the settings
+    of the beam search. exact: as in `compare_searches`. Raises ConfigError for an exact search with
+    `search.diversity`.
+    """
     if exact and config.diversity is not None:
         raise ConfigError("exact search has no groups: set search.diversity to null, or leave out the exact search")
 

@@ -1,11 +1,15 @@
 """Kinds of models. One record per kind describes its settings, its abilities and its usage.
 
 To add a kind, define a config whose `build_for` builds the module, and register a record with `register`. Model
-folders, model cards, descriptions and error messages are based on the record.
+folders, model cards, descriptions and error messages are based on the record, and so is `dragoman.load`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
+from inspect import signature
+from operator import attrgetter
+from pathlib import Path
 from typing import Any
 
 from dragoman.base.errors import ConfigError
@@ -20,19 +24,31 @@ from dragoman.models.architectures.statistical import StatisticalConfig
 from dragoman.models.interface import Side
 from dragoman.models.settings import ModelSettings
 
-VERBS: Mapping[str, str] = {
+ABILITIES: Mapping[str, str] = {
     "translate": "translate",
     "generate": "continue texts",
     "score": "score texts",
     "predict": "predict labels of texts",
     "classify_nodes": "classify the nodes of a graph",
     "align": "align words",
-    "inspect": "show its attention",
+    "inspect": "show its computation",
+    "ensemble": "be a member of an ensemble",
     "fuse": "be fused with a search",
     "export": "be exported",
     "teach": "be distilled into a student",
 }
-"""The verbs that models can support, each with the phrase that completes "it cannot" in messages."""
+"""The abilities of models, each with the phrase that completes "it cannot" in messages.
+
+`inference.abilities` has a protocol for each ability of a loaded object. Models are fused, exported, combined in an
+ensemble and distilled without such an object.
+"""
+
+Loader = Callable[..., Any]
+"""Loads the object of a model folder.
+
+It is called with the path of the folder, and with those of its keyword arguments that are given, such as `device` (the
+name of a device) and `engine`. A kind that supports `ensemble` may also be loaded from a list of paths.
+"""
 
 
 @dataclass(frozen=True)
@@ -41,11 +57,13 @@ class ModelKind:
 
     name: the value of `model.kind` in config.yaml. config: the settings class, which builds the model. title: the name
     in messages, without an article. sides: the texts that it processes: `source` is the input, `target` is predicted.
-    activity: a verb in the third person for the model card, such as "translates". verbs: the supported keys of `VERBS`.
-    use: usage for messages. example: usage for the model card, with placeholders `{option}` and `{argument}` for the
-    target language; if empty, `use` is shown. tokenizers: whether model folders contain tokenizers. has_updates:
-    whether training updates parameters; False for models that are estimated from counts. input: what the model
-    processes, for the model card.
+    activity: a verb in the third person for the model card, such as "translates". abilities: the supported keys of
+    `ABILITIES`. use: usage for messages. loader: loads the object that has these abilities: a function, or its name as
+    in an entry point, `module:attribute`, so that the module is imported only if a model of this kind is loaded; None
+    for a kind whose models are only trained and described. example: usage for the model card, with placeholders
+    `{option}` and `{argument}` for the target language; if empty, `use` is shown. tokenizers: whether model folders
+    contain tokenizers. has_updates: whether training updates parameters; False for models that are estimated from
+    counts. input: what the model processes, for the model card.
     """
 
     name: str
@@ -53,8 +71,9 @@ class ModelKind:
     title: str
     sides: tuple[Side, ...]
     activity: str
-    verbs: frozenset[str]
+    abilities: frozenset[str]
     use: str
+    loader: str | Loader | None = None
     example: str = ""
     tokenizers: bool = True
     has_updates: bool = True
@@ -77,9 +96,44 @@ class ModelKind:
             return None
         return " → ".join(named[side] or side for side in self.sides)
 
-    def refusal(self, verb: str) -> str:
-        """Return the predicate of a message that the verb is not supported, to be appended to the name of a folder."""
-        return f"is {self.noun}; it cannot {VERBS[verb]}: use {self.use}"
+    @property
+    def predicts_text(self) -> bool:
+        """Whether the model predicts texts token by token, so that the probability of a text is defined."""
+        return "target" in self.sides
+
+    def refusal(self, ability: str) -> str:
+        """Return the predicate of a message that an ability is missing, to be appended to the name of a folder."""
+        return f"is {self.noun}; it cannot {ABILITIES[ability]}: use {self.use}"
+
+    def load(self, folder: Path | Sequence[Path], device: str | None = None, **options: object) -> Any:
+        """Return the object that the loader makes of a model folder, or of several folders as an ensemble.
+
+        options: keyword arguments of the loader. Raises ConfigError for an option that the loader does not have and for
+        a kind without a loader, and the errors of the loader.
+        """
+        loader = self._loader()
+        if loader is None:
+            raise ConfigError(f"{folder} is {self.noun}, whose kind names no `loader`: use {self.use}")
+        given = options if device is None else {"device": device, **options}
+        for name in given.keys() - self.options:
+            raise ConfigError(f"{name} does not apply to {folder}, which is {self.noun}: remove it")
+        return loader(folder, **given)
+
+    @property
+    def options(self) -> frozenset[str]:
+        """The names of the keyword arguments of the loader."""
+        loader = self._loader()
+        return frozenset() if loader is None else frozenset(signature(loader).parameters)
+
+    def _loader(self) -> Loader | None:
+        return _resolve(self.loader) if isinstance(self.loader, str) else self.loader
+
+
+def _resolve(name: str) -> Loader:
+    """Return the attribute of a module, given its name as in an entry point."""
+    module, _, attribute = name.partition(":")
+    found: Loader = attrgetter(attribute)(import_module(module))
+    return found
 
 
 KINDS: dict[str, ModelKind] = {}
@@ -87,9 +141,9 @@ KINDS: dict[str, ModelKind] = {}
 
 
 def register(kind: ModelKind) -> ModelKind:
-    """Add a kind to the registry and return it. Raises ValueError for an unknown verb and for a name in use."""
-    if unknown := kind.verbs - VERBS.keys():
-        raise ValueError(f"unknown verbs {', '.join(sorted(unknown))}; expected some of {', '.join(VERBS)}")
+    """Add a kind to the registry and return it. Raises ValueError for an unknown ability and for a name in use."""
+    if unknown := kind.abilities - ABILITIES.keys():
+        raise ValueError(f"unknown abilities {', '.join(sorted(unknown))}; expected some of {', '.join(ABILITIES)}")
     if KINDS.setdefault(kind.name, kind) != kind:
         raise ValueError(f"another kind of model is registered as {kind.name!r}: choose another name")
     return kind
@@ -102,8 +156,9 @@ TRANSLATION_MODEL = register(
         title="translation model",
         sides=("source", "target"),
         activity="translates",
-        verbs=frozenset({"translate", "score", "align", "inspect", "export", "teach"}),
+        abilities=frozenset({"translate", "score", "align", "inspect", "ensemble", "export", "teach"}),
         use="`dragoman translate`, or `Translator.load` in Python",
+        loader="dragoman.inference.translation.translator:Translator.load",
         example="`dragoman translate FOLDER{option} < source.txt > target.txt`, or in Python "
         "`dragoman.Translator.load(FOLDER).translate([…]{argument})`",
     )
@@ -115,8 +170,9 @@ LANGUAGE_MODEL = register(
         title="language model",
         sides=("target",),
         activity="continues",
-        verbs=frozenset({"generate", "score", "inspect", "fuse", "export"}),
+        abilities=frozenset({"generate", "score", "inspect", "fuse", "export"}),
         use="`dragoman generate` and `score`, or `LanguageModel.load` in Python",
+        loader="dragoman.inference.generation.language_model:LanguageModel.load",
         example="`dragoman generate FOLDER --prompt TEXT`, or in Python `dragoman.LanguageModel.load(FOLDER)"
         ".generate([…])`",
     )
@@ -128,8 +184,9 @@ NGRAM_MODEL = register(
         title="n-gram language model",
         sides=("target",),
         activity="continues",
-        verbs=frozenset({"generate", "score", "fuse", "export"}),
+        abilities=frozenset({"generate", "score", "inspect", "fuse", "export"}),
         use=LANGUAGE_MODEL.use,
+        loader="dragoman.inference.generation.language_model:LanguageModel.load",
         example=LANGUAGE_MODEL.example,
         has_updates=False,
     )
@@ -141,8 +198,9 @@ STATISTICAL_MODEL = register(
         title="statistical translation model",
         sides=("source", "target"),
         activity="translates",
-        verbs=frozenset({"translate", "score", "teach"}),
+        abilities=frozenset({"translate", "score", "teach"}),
         use="`dragoman translate`, or `Translator.load` in Python",
+        loader="dragoman.inference.translation.translator:Translator.load",
         example="`dragoman translate FOLDER < source.txt > target.txt`, or in Python "
         "`dragoman.Translator.load(FOLDER).translate([…])`",
         has_updates=False,
@@ -155,8 +213,9 @@ PREDICTION_MODEL = register(
         title="prediction model",
         sides=("source",),
         activity="predicts labels of",
-        verbs=frozenset({"predict", "score", "inspect", "export"}),
+        abilities=frozenset({"predict", "score", "inspect", "export"}),
         use="`dragoman predict`, or `Predictor.load` in Python",
+        loader="dragoman.inference.prediction.predictor:Predictor.load",
         example="`dragoman predict FOLDER < texts.txt`, or in Python `dragoman.Predictor.load(FOLDER).predict([…])`",
     )
 )
@@ -167,8 +226,9 @@ NODE_CLASSIFIER = register(
         title="node classifier",
         sides=(),
         activity="classifies the nodes of",
-        verbs=frozenset({"classify_nodes", "inspect"}),
+        abilities=frozenset({"classify_nodes", "inspect"}),
         use="`dragoman predict --input NODES edges=EDGES`, or `NodePredictor.load` in Python",
+        loader="dragoman.inference.prediction.nodes:NodePredictor.load",
         example="`dragoman predict FOLDER --input nodes.tsv edges=edges.tsv`, or in Python "
         "`dragoman.NodePredictor.load(FOLDER).predict(graph)`",
         tokenizers=False,
@@ -182,8 +242,9 @@ WORD_ALIGNER = register(
         title="word aligner",
         sides=("source", "target"),
         activity="aligns the words of",
-        verbs=frozenset({"align"}),
+        abilities=frozenset({"align"}),
         use="`dragoman align --model`, or `WordAligner.load` in Python",
+        loader="dragoman.statistical.alignment.word_aligner:WordAligner.load",
         example="`dragoman align --model FOLDER --source source.txt --target target.txt`, or in Python "
         "`dragoman.WordAligner.load(FOLDER).align([…], […])`",
         tokenizers=False,

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.image import imread
 from repository import ROOT
 
-from dragoman import Translator, train, write_scenes
+from dragoman import Translator, inspect, train, write_scenes
 from dragoman.addons.lecture.scenes import (
     CELL,
     COLOURS,
@@ -123,7 +123,7 @@ def test_weights_are_drawn_over_the_picture(corpus: Path, tmp_path: Path) -> Non
     assert main([*command, "--grid", "3x3", "--out", str(out)]) == 0
     svg = (out / "regions.svg").read_text()
     assert all(f">{word}<" in svg for word in caption.split()) and (out / "regions.png").stat().st_size > 1000
-    inspection = Translator.load(tmp_path / "run", "cpu").inspect(line, caption)
+    inspection = inspect(Translator.load(tmp_path / "run", "cpu"), line, target=caption)
     with pytest.raises(DataError, match="2 × 3 regions, but the input has 9 vectors"):
         inspection.save(tmp_path / "other", (picture, 2, 3))
     with pytest.raises(DataError, match="cannot read the picture"):
@@ -159,7 +159,9 @@ def test_unseen_combinations_are_named_and_looked_at(settings: dict[str, Any], l
     top = []
     for line, caption, numbers in list(zip(lines, captions, regions, strict=True))[:100]:
         (weights,) = (
-            each.mean for each in translator.attention(line, caption) if each.kind == "decoder.cross_attention"
+            each.mean
+            for each in inspect(translator, line, target=caption).maps
+            if each.kind == "decoder.cross_attention"
         )
         words = zip(caption.split(), json.loads(numbers), weights, strict=False)
         top += [int(row.argmax()) == region for word, region, row in words if word in SHAPES]

@@ -15,9 +15,9 @@ from dragoman.addons.workbench.workspace import Workspace
 from dragoman.base.errors import ConfigError
 from dragoman.figures.head_lines import HeadLines
 from dragoman.figures.heat_maps import HeatMaps
+from dragoman.inference.subject import SubjectSettings
 from dragoman.inference.translation.translator import Translator
 from dragoman.inspection.rollout import attention_rollout
-from dragoman.inspection.subject import SubjectSettings
 
 SIDES = {
     "recurrent": tiny_config(encoder={"kind": "recurrent"}, decoder={"kind": "recurrent"}),

@@ -9,12 +9,12 @@ import pytest
 from repository import ROOT
 
 from dragoman.addons.lecture.example_trees import EXAMPLE_TREES
+from dragoman.addons.lecture.tree_searches import compare_tree_searches
 from dragoman.addons.workbench.view_state import parse_view_state
 from dragoman.addons.workbench.workspace import Workspace
 from dragoman.cli.main import main
 from dragoman.decode.rules.length_penalty import NoPenalty
 from dragoman.decode.search import SearchConfig
-from dragoman.inspection.searches import compare_tree_searches
 
 
 def test_exact_search_finds_what_the_beam_pruned() -> None:

@@ -10,11 +10,11 @@ from dragoman.addons.workbench.views.what_if import WhatIfState
 from dragoman.addons.workbench.workspace import Workspace
 from dragoman.base.errors import ConfigError
 from dragoman.figures.bars import Bars
+from dragoman.inference.subject import SubjectSettings
 from dragoman.inference.translation.translator import Translator
 from dragoman.inspection.heads import heads_off
 from dragoman.inspection.lens import decoder_lens
-from dragoman.inspection.next_tokens import next_tokens
-from dragoman.inspection.subject import SubjectSettings, best_translation, visible_model
+from dragoman.inspection.next_tokens import continue_prefix, next_tokens
 from dragoman.text.symbols import BOS, EOS, PAD
 
 HEAD = "decoder.cross_attention:2:1"
@@ -81,9 +81,9 @@ def test_the_search_without_heads_is_that_of_pytorch(workspace: Workspace) -> No
     reference = Translator.load(workspace.model("one").folder, "cpu", engine="torch")
     found = []
     for each in (translator, reference):
-        with heads_off(visible_model(each), [HEAD]):
-            found.append(best_translation(each, "two dogs sleep .", each.request()))
-    without, usual = found[0], best_translation(translator, "two dogs sleep .", translator.request())
+        with heads_off(each.model, [HEAD]):
+            found.append(continue_prefix(each, "two dogs sleep ."))
+    without, usual = found[0], continue_prefix(translator, "two dogs sleep .")
     assert without.text == found[1].text
     assert without.log_probability == found[1].log_probability
     assert abs(without.log_probability - usual.log_probability) > 1e-4
@@ -96,7 +96,7 @@ def test_alternatives_are_those_after_a_layer_of_the_changed_output(workspace: W
     state = WhatIfState(source="a dog runs", off=(HEAD,), position=2)
     content = state.content(workspace)
     target = tuple(content.facts["after"]["ids"][:-1])
-    with heads_off(visible_model(loaded), [HEAD]):
+    with heads_off(loaded.model, [HEAD]):
         lens = decoder_lens(loaded, "a dog runs", SubjectSettings(target=target), state.count)
         direct = next_tokens(loaded, "a dog runs", target[:1], count=state.count)
     np.testing.assert_allclose(content.figures["next"].arrays()["values"], direct.probabilities, rtol=1e-5)

@@ -16,7 +16,7 @@ import pytest
 from waiting import PATIENCE
 from workbench_server import WorkbenchServer, log_step, workbench_served, write_workspace
 
-from dragoman import Translator
+from dragoman import Translator, inspect
 from dragoman.addons.workbench import packing
 from dragoman.addons.workbench.view_state import MAX_CHARACTERS
 from dragoman.addons.workbench.views.attention import AttentionState
@@ -78,7 +78,7 @@ def test_the_weights_arrive_without_loss(client: httpx.Client, folders: list[Pat
     values, arrays = unpacked(content.content)
     assert values["state"] == f"view=attention&model=two&{SENTENCE}&target=ein+Hund"
     assert list(values["figures"]) == ["heads"] and values["facts"]["target"] == "ein Hund"
-    maps = Translator.load(folders[1], "cpu", engine="torch").inspect("a dog runs", "ein Hund").kinds
+    maps = inspect(Translator.load(folders[1], "cpu", engine="torch"), "a dog runs", target="ein Hund").kinds
     for layer, each in enumerate(maps["decoder.cross_attention"]):
         np.testing.assert_array_equal(arrays["heads"][f"row-{layer}"][1:], each.weights)
         assert values["figures"]["heads"]["rows"] == list(each.queries)

@@ -120,7 +120,7 @@ def plain_score(model: LanguageModel, text: str, stride: int) -> float:
 @pytest.mark.parametrize("stride", [1, 5, 16, None])
 def test_scores_are_those_of_each_token_in_its_window(model: LanguageModel, stride: int | None) -> None:
     texts = ["", "a dog", "The man sees a dög – 狗 🐕.\nTwo dogs  sleep."]
-    found = model.score(texts, stride, batch_size=3)
+    found = model.score(texts, stride=stride, batch_size=3)
     for text, score in zip(texts, found, strict=True):
         assert score.log_probability == pytest.approx(plain_score(model, text, stride or 8), abs=1e-3)
     assert [score.tokens for score in found] == [len(model.tokenizer.encode(text)) + 1 for text in texts]
@@ -167,7 +167,7 @@ def test_only_a_recurrence_without_positions_is_unbounded(tmp_path: Path) -> Non
 def test_the_stride_is_at_most_the_window(model: LanguageModel) -> None:
     for stride in (0, 17):
         with pytest.raises(ConfigError, match="must be from 1 to the window of 16"):
-            model.score(["a"], stride)
+            model.score(["a"], stride=stride)
 
 
 def test_tokens_of_another_document_change_nothing(model: LanguageModel) -> None:

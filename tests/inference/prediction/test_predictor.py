@@ -131,7 +131,9 @@ def test_files(folder: Path, predictor: Predictor, tmp_path: Path) -> None:
     predict(folder, source, tmp_path / "out.tsv", format="tsv", quiet=True)
     lines = (tmp_path / "out.tsv").read_text().splitlines()
     assert lines == ["index\tprediction", *(f"{number}\t{row['label']}" for number, row in enumerate(rows))]
-    with pytest.raises(ConfigError, match="the format conll does not fit the model, which has a head of kind class"):
+    with pytest.raises(
+        ConfigError, match="the format conll does not fit the model, whose task is classification: use jsonl or tsv"
+    ):
         predict(predictor, source, written, format="conll")
 
 

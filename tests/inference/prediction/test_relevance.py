@@ -12,7 +12,7 @@ from closeness import assert_close, close_to
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman import Predictor
+from dragoman import Predictor, inspect
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.checkpoint.folder import write_model_folder
 from dragoman.checkpoint.meta import Meta
@@ -67,7 +67,7 @@ def predictor(
 @pytest.mark.parametrize("vocabulary", ["bpe", "word", "character"])
 def test_the_relevance_of_a_linear_model_is_exact(vocabulary: str) -> None:
     linear = predictor("mean", "classification", vocabulary, hidden=False)
-    relevance = linear.inspect(EXAMPLES["classification"]).relevance
+    relevance = inspect(linear, EXAMPLES["classification"]).relevance
     assert relevance is not None
     (encoded,) = linear.encode([EXAMPLES["classification"]])
     ids = encoded.inputs[0].ids
@@ -88,7 +88,7 @@ def test_the_relevance_of_a_word_is_the_derivative_along_its_vectors(encoder: st
     """Scaling the vectors of a word's tokens by 1 + ε changes the output by ε · relevance."""
     model = predictor(encoder, head)
     model.model.double()
-    inspection = model.inspect(EXAMPLES[head])
+    inspection = inspect(model, EXAMPLES[head])
     relevance = inspection.relevance
     assert relevance is not None
     embedding = next(
@@ -148,7 +148,7 @@ SELECT: dict[str, Any] = {
 
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_attention_is_shown_beside_relevance_where_there_is_any(encoder: str) -> None:
-    inspection = predictor(encoder, "classification").inspect(EXAMPLES["classification"])
+    inspection = inspect(predictor(encoder, "classification"), EXAMPLES["classification"])
     layers = {"transformer": 2, "causal": 2}.get(encoder, 0)
     assert [each.layer for each in inspection.maps] == list(range(1, layers + 1))
     assert all(each.kind == "encoder.self_attention" for each in inspection.maps)
@@ -167,23 +167,23 @@ def test_a_word_of_a_long_sentence_is_chosen() -> None:
     sentence = TaggedSentence(tuple(word for pair in words for word in pair.split()))
     tags = tagger.predict([sentence])[0].as_json()["tags"]
     for number in (1, 5, len(sentence.words)):
-        inspection = tagger.inspect(sentence, word=number)
+        inspection = inspect(tagger, sentence, word=number)
         assert inspection.target == f"{tags[number - 1]} for {sentence.words[number - 1]!r} (word {number})"
         assert inspection.relevance is not None
         shown = inspection.relevance.texts[0].words
         assert sentence.words[number - 1] in shown and " ".join(shown) in " ".join(sentence.words)
     with pytest.raises(ConfigError, match="there is no word 99: the text has"):
-        tagger.inspect(sentence, word=99)
+        inspect(tagger, sentence, word=99)
 
 
 def test_errors() -> None:
     classifier = predictor("mean", "classification")
     with pytest.raises(ConfigError, match="only for a model that predicts tags"):
-        classifier.inspect("a", word=1)
+        inspect(classifier, "a", word=1)
     with pytest.raises(DataError, match="blank"):
-        classifier.inspect("  ")
+        inspect(classifier, "  ")
     with pytest.raises(DataError, match="pictures show at most 512"):
-        classifier.inspect("a b " * 600)
+        inspect(classifier, "a b " * 600)
 
 
 @given(st.lists(st.integers(1, 4), max_size=8), st.lists(st.integers(1, 5), max_size=8))
@@ -207,7 +207,7 @@ def test_erasure_is_the_difference_to_the_text_without_the_word(encoder: str, he
         "regression": LabelledText(("ab cd , ef",)),
         "tagging": TaggedSentence(("ab", "cd", ",", "ef")),
     }[head]
-    inspection = model.inspect(example)
+    inspection = inspect(model, example)
     assert inspection.erasure is not None and inspection.relevance is not None
     text = inspection.erasure.texts[-1]
     assert text.words == inspection.relevance.texts[-1].words

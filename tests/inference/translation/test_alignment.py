@@ -214,7 +214,7 @@ def test_alignments_do_not_depend_on_the_batch(translator: Translator) -> None:
         assert all(i < len(source.split()) and j < len(target.split()) for i, j in links)
         if source.strip():
             assert {j for _, j in links} == set(range(len(target.split())))
-    assert found != translator.align(sources, targets, AttentionChoice(1, 1))
+    assert found != translator.align(sources, targets, attention=AttentionChoice(1, 1))
     with pytest.raises(DataError, match="each source needs one target"):
         translator.align(["a"], [])
     assert translator.align([], []) == []

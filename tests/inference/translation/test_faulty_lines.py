@@ -158,7 +158,7 @@ def test_alignments_are_written_next_to_the_translations(capfd: pytest.CaptureFi
     assert gzip.decompress(Path("links.gz").read_bytes()) == Path("links").read_bytes()
     assert main([*command, "other", "--alignment-layer", "1", "--alignment-head", "2"]) == 0
     source, target = "the man sees a\ufffd dog", found[3]
-    expected = translator.align([source], [target], AttentionChoice(1, 2))[0]
+    expected = translator.align([source], [target], attention=AttentionChoice(1, 2))[0]
     assert Path("other").read_text().split("\n")[3] == format_pharaoh(expected)
     for options, told_of in (
         (["-o", "both"], "is the same file as --output"),

@@ -6,6 +6,7 @@ import pytest
 import torch
 from closeness import close_to
 
+from dragoman import inspect
 from dragoman.base.errors import ConfigError, DataError, ResourceError
 from dragoman.checkpoint.folder import LoadedModel
 from dragoman.decode.search import Hypothesis, SearchConfig
@@ -278,7 +279,7 @@ def test_there_must_be_as_many_prefixes_as_texts(translator: Translator) -> None
 
 
 def test_attention_has_a_map_for_every_layer_and_kind(translator: Translator) -> None:
-    maps = {each.name: each for each in translator.attention("A dog runs .", "Two men")}
+    maps = {each.name: each for each in inspect(translator, "A dog runs .", target="Two men").maps}
     assert set(maps) == {
         f"{place}.layers.{layer}.{kind}"
         for place, kind in (
@@ -304,4 +305,4 @@ def test_attention_has_a_map_for_every_layer_and_kind(translator: Translator) ->
 
 def test_attention_without_a_target_shows_the_translation(translator: Translator) -> None:
     best = translator.translate_nbest(["Two men"])[0][0]
-    assert translator.attention("Two men")[-1].queries == (*best.tokens, "</s>")
+    assert inspect(translator, "Two men").maps[-1].queries == (*best.tokens, "</s>")

@@ -8,6 +8,7 @@ import pytest
 import torch
 from tiny_model import SOURCES, TARGETS, tiny_config
 
+from dragoman import inspect
 from dragoman.base.errors import ConfigError
 from dragoman.checkpoint.card.card import model_card
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder, model_parameters, write_model_folder
@@ -54,7 +55,7 @@ def test_the_language_changes_the_translation_and_precedes_the_text(several: Tra
     expected = [best[0].text for best in several.stream_nbest(SOURCES, request)]
     assert german == expected == list(several.stream(SOURCES, to="de"))
     assert several.translate_nbest(SOURCES, several.request(nbest=2, to="de"))[0][0].text == german[0]
-    keys = several.attention(SOURCES[0], to="de", tags=["bt"])[0].keys
+    keys = inspect(several, SOURCES[0], to="de", tags=["bt"]).maps[0].keys
     assert tuple(keys[:2]) == ("<to:de>", "<bt>")
 
 

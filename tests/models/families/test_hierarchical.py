@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from dragoman import Predictor, train
+from dragoman import Predictor, inspect, train
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.load import load_settings
 from dragoman.cli.main import main
@@ -187,7 +187,7 @@ def test_a_planted_decisive_sentence_has_the_largest_weight(trained: Path) -> No
     assert right >= 0.95 * len(lines)
     top = word_top = 0
     for line, place in zip(lines, planted, strict=True):
-        inspected = predictor.inspect(line["text"]).document
+        inspected = inspect(predictor, line["text"]).document
         assert sum(each.weight for each in inspected) == pytest.approx(1, abs=1e-5)
         best = int(np.argmax([each.weight for each in inspected]))
         top += best == place and len(inspected) == line["text"].count(".")

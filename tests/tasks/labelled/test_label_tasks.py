@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import yaml
 
-from dragoman import Predictor, evaluate_labels, predict, train
+from dragoman import Predictor, evaluate_labels, inspect, predict, train
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.data.labelled.corpus import QuestionCorpusConfig
 from dragoman.data.labelled.examples import TaggedSentence
@@ -198,7 +198,7 @@ def test_a_tagger_reads_parts_of_speech(encoder: dict[str, Any], tmp_path: Path)
     tagger = Predictor.load(tmp_path / "run")
     new = TaggedSentence(("word", "word"), features=(("new", ","),))
     assert tagger.predict([new])[0].as_json()["tags"][1] == "O"
-    relevance = tagger.inspect(new, word=2).relevance
+    relevance = inspect(tagger, new, word=2).relevance
     assert relevance is not None and relevance.texts[0].words == ("word", "word")
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from closeness import close_to
 
-from dragoman import Predictor, evaluate_labels, train
+from dragoman import Predictor, evaluate_labels, inspect, train
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.data.labelled.examples import TaggedSentence
 from dragoman.inference.prediction.outputs import compute_outputs
@@ -136,7 +136,7 @@ def test_transitions_are_learned(tmp_path: Path) -> None:
     predictor = Predictor.load(tmp_path / "run")
     report = evaluate_labels(predictor, tmp_path / "data.conll").reports[0]
     assert {each.key: each.value for each in report.scores}["conlleval_f1"] > 99
-    inspection = predictor.inspect(["dog", "dog", "and"], word=2)
+    inspection = inspect(predictor, ["dog", "dog", "and"], word=2)
     assert inspection.target == "I-X for 'dog' (word 2)" and inspection.relevance is not None
     emission = compute_outputs(predictor.model, predictor.encode([["dog", "dog", "and"]])[0].inputs, predictor.device)
     assert inspection.relevance.value == close_to(float(emission[0].emissions[2, 1]))

@@ -9,7 +9,7 @@ import pytest
 import torch
 from engines import build_engine
 
-from dragoman import Predictor, describe, evaluate_labels, predict, train
+from dragoman import Predictor, describe, evaluate_labels, inspect, predict, train
 from dragoman.base.errors import ConfigError
 from dragoman.checkpoint.tensors import load_tensors
 from dragoman.cli.main import main
@@ -234,7 +234,7 @@ def test_each_task_predicts_by_its_name(folder: Path, tmp_path: Path, capsys: py
     vectors = [Predictor.load(folder, "cpu", task=name).vectors("a dog") for name in ("animals", "names")]
     assert np.array_equal(*vectors)
     assert predict(folder, tmp_path / "in.txt", tmp_path / "out.jsonl", task="animals", quiet=True) == 2
-    assert Predictor.load(folder, "cpu", task="animals").inspect("Anna sees a dog").relevance is not None
+    assert inspect(Predictor.load(folder, "cpu", task="animals"), "Anna sees a dog").relevance is not None
 
 
 def test_unknown_tasks_are_errors_with_the_names(folder: Path, tmp_path: Path) -> None:

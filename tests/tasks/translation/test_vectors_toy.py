@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from dragoman import inspect
 from dragoman.cli.main import main
 from dragoman.inference.translation.translator import Translator
 
@@ -82,7 +83,7 @@ def test_learns_to_name_what_it_sees(
         translator = Translator.load("run")
         lines = (tmp_path / "valid.jsonl").read_text(encoding="utf-8").splitlines()
         assert translator.translate(["", *lines[:3], " "], beam=2) == ["", *found[:3], ""]
-        maps = translator.attention(lines[0])
+        maps = inspect(translator, lines[0]).maps
         places = tuple(str(place + 1) for place in range(len(words[0])))
         assert all(each.keys == (*places, "</s>") for each in maps if each.kind == "decoder.cross_attention")
 

@@ -27,7 +27,7 @@ from dragoman.addons.workbench.views.view import ViewContent, ViewState
 from dragoman.addons.workbench.workspace import Workspace
 from dragoman.base.errors import ConfigError, DragomanError
 from dragoman.figures.figure import FORMATS
-from dragoman.figures.inspection import MAX_TOKENS
+from dragoman.inference.subject import MAX_TOKENS
 
 _MEDIA_TYPES = {"svg": "image/svg+xml", "png": "image/png", "json": "application/json", "csv": "text/csv"}
 _CLIENT_CLOSED_REQUEST = 499
@@ -60,7 +60,7 @@ class Workbench:
             {
                 "name": model.name,
                 "kind": model.kind.title,
-                "verbs": sorted(model.kind.verbs),
+                "abilities": sorted(model.kind.abilities),
                 "languages": model.languages(),
             }
             for model in self._workspace.models.values()

@@ -8,28 +8,25 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, TypeVar
 
-from dragoman.base.errors import ConfigError, DataError, ModelError
-from dragoman.checkpoint.folder import CONFIG, folder_kind
+from dragoman.base.errors import ConfigError, DataError
+from dragoman.checkpoint.folder import CONFIG
 from dragoman.checkpoint.names import short_names
 from dragoman.checkpoint.store import checkpoints_by_step
-from dragoman.exchange.ctranslate2.folder import check_model_kind, is_exported
-from dragoman.figures.inspection import Inspection, build_inspection
+from dragoman.inference.abilities import SupportsAlign, SupportsInspect
+from dragoman.inference.load import kind_of_folder, model_for
+from dragoman.inference.subject import Subject, SubjectSettings
 from dragoman.inference.translation.alignment import Aligner
 from dragoman.inference.translation.result import Translation
-from dragoman.inference.translation.translator import Translator
 from dragoman.inspection.alignments import (
     ATTENTION,
     NO_ATTENTION,
     AlignmentComparison,
-    attention_aligner,
     compare_alignments,
 )
-from dragoman.inspection.attention import attention_of
-from dragoman.inspection.loading import load_model
-from dragoman.inspection.subject import Loaded, Subject, SubjectSettings, subject_of
-from dragoman.models.attention_weights import without_weights
-from dragoman.models.kinds import WORD_ALIGNER, ModelKind
-from dragoman.statistical.alignment.word_aligner import WordAligner
+from dragoman.inspection.inspect import inspection_of, open_visible
+from dragoman.inspection.inspection import Inspection
+from dragoman.inspection.translators import InspectedTranslator, inspected_translator
+from dragoman.models.kinds import ModelKind
 from dragoman.training.progress.run_log import Record, RunLog
 
 Result = TypeVar("Result")
@@ -56,22 +53,26 @@ class WorkspaceModel:
 
     name: str
     folder: Path
-    kind: ModelKind
-    loaded: Loaded
+    loaded: SupportsInspect
     run: str
     step: int | None = None
 
     @property
-    def translator(self) -> Translator:
+    def kind(self) -> ModelKind:
+        """The record of the model's kind."""
+        return self.loaded.kind
+
+    @property
+    def translator(self) -> InspectedTranslator:
         """The model as a translator. Raises ModelError if it does not translate."""
-        if isinstance(self.loaded, Translator):
-            return self.loaded
-        raise ModelError(f"{self.name} {self.kind.refusal('translate')}")
+        return inspected_translator(self.loaded, self.name)
 
     def languages(self) -> tuple[str | None, str | None]:
         """Return the source and target language, None where they are unknown."""
-        meta = self.loaded.meta if isinstance(self.loaded, Translator) else None
-        return (meta.source_language, meta.target_language) if meta else (None, None)
+        if "translate" not in self.kind.abilities:
+            return None, None
+        meta = self.translator.meta
+        return meta.source_language, meta.target_language
 
 
 class Workspace:
@@ -86,7 +87,9 @@ class Workspace:
         self._folders = dict(zip(short_names(paths), paths, strict=True))
         self.runs = {name: path for name, path in self._folders.items() if (path / LOG).is_file()}
         self._aligners = {name: path for name, path in self._folders.items() if _is_aligner(path)}
-        self.aligners = {name: WordAligner.load(path) for name, path in self._aligners.items()}
+        self.aligners: Mapping[str, SupportsAlign] = {
+            name: model_for("align", path) for name, path in self._aligners.items()
+        }
         self.models = {
             name: _load(name, path, device)
             for name, path in self._folders.items()
@@ -100,7 +103,7 @@ class Workspace:
         """Return a model, or a checkpoint of a run for a name such as `ende@500`.
 
         name: empty for the first model, or the last checkpoint of the first run if no run has a model yet. Raises
-        ConfigError if there is no such model or checkpoint, and the errors of `load_model` for a checkpoint.
+        ConfigError if there is no such model or checkpoint, and the errors of `open_visible` for a checkpoint.
         """
         if not name:
             started = (f"{run}{_STEP}{steps[-1]}" for run in self.runs if (steps := self.checkpoints(run)))
@@ -152,12 +155,12 @@ class Workspace:
         """Return the output of a model for a text: the same for all views, whatever heads they switch off.
 
         target: empty for the model's own translation. to: empty for a model with one target language. Raises the errors
-        of `subject_of`.
+        of `SupportsInspect.subject`.
         """
         opened = self.model(model)
         settings = SubjectSettings(target=target or None, to=to or None)
         key = ("subject", opened.name, source, target, to)
-        return self.remember(key, lambda: subject_of(opened.loaded, source, settings))
+        return self.remember(key, lambda: opened.loaded.subject(source, settings))
 
     def inspect(self, model: str, source: str, target: str, to: str) -> Inspection:
         """Return the attention weights of a sentence.
@@ -170,13 +173,9 @@ class Workspace:
         )
 
     def _inspect(self, opened: WorkspaceModel, source: str, target: str, to: str) -> Inspection:
-        if not isinstance(opened.loaded, Translator):
-            if target or to:
-                raise ConfigError(f"{opened.name} is {opened.kind.noun}: leave out the target and its language")
-            return opened.loaded.inspect(source)
-        subject = self.subject(opened.name, source, target, to)
-        maps = attention_of(opened.loaded, source, subject, SubjectSettings(to=to or None))
-        return build_inspection(source, subject.target, maps, without_weights(subject.model))
+        if (target or to) and "translate" not in opened.kind.abilities:
+            raise ConfigError(f"{opened.name} is {opened.kind.noun}: leave out the target and its language")
+        return inspection_of(self.subject(opened.name, source, target, to))
 
     def translate(self, model: str, sources: Sequence[str], to: str) -> tuple[Translation, ...]:
         """Return the best translation of each text by the model's own search.
@@ -213,7 +212,7 @@ class Workspace:
     def _align(
         self, opened: WorkspaceModel, source: str, target: str, to: str, others: tuple[str, ...]
     ) -> AlignmentComparison:
-        aligners: dict[str, Aligner] = {}
+        aligners: dict[str, Aligner | SupportsAlign] = {}
         absent = []
         for other in others:
             if (found := _find(other, self._aligners)) is not None:
@@ -224,7 +223,7 @@ class Workspace:
             except ConfigError:
                 known = ", ".join([*self.aligners, *self.models])
                 raise ConfigError(f"there is no word aligner or model {other!r}: {known} are open") from None
-            aligner = attention_aligner(model.translator, model.translator.request(to=to or None).tags)
+            aligner = model.translator.attention_aligner(model.translator.request(to=to or None).tags)
             if aligner is None:
                 absent.append(f"{model.name}: {NO_ATTENTION}")
             else:
@@ -253,7 +252,8 @@ def other_attention(model: str) -> str:
 
 
 def _is_aligner(folder: Path) -> bool:
-    return (folder / CONFIG).is_file() and not is_exported(folder) and folder_kind(folder) == WORD_ALIGNER
+    """Return whether a folder has a model that only aligns words."""
+    return (folder / CONFIG).is_file() and {"align"} == kind_of_folder(folder).abilities - {"export"}
 
 
 def _find(name: str, folders: Mapping[str, Path]) -> str | None:
@@ -266,6 +266,4 @@ def _find(name: str, folders: Mapping[str, Path]) -> str | None:
 
 
 def _load(name: str, folder: Path, device: str | None, run: str = "", step: int | None = None) -> WorkspaceModel:
-    return WorkspaceModel(
-        name, folder, check_model_kind(folder, "inspect"), load_model(folder, device, engine="auto"), run or name, step
-    )
+    return WorkspaceModel(name, folder, open_visible(folder, device, engine="auto"), run or name, step)

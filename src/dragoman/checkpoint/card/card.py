@@ -97,7 +97,7 @@ def _limits(meta: Meta, kind: ModelKind) -> list[str]:
     best = f"It {kind.activity} {kind.input} similar to its training data best"
     if meta.data:
         best = f"It was trained on the data above and {kind.activity} similar {kind.input} best"
-    writes = not kind.verbs.isdisjoint({"translate", "generate"})
+    writes = not kind.abilities.isdisjoint({"translate", "generate"})
     measured = " The scores are those of the validation set, which selected the checkpoint." if meta.scores else ""
     return [
         f"{best}. Expect errors on other {kind.input}{', and wrong names and numbers on any text' if writes else ''}. "

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,7 +12,7 @@ from dragoman.cli.command import command
 from dragoman.cli.options import Device, GenerationEngine, Model, Quiet, Seed, Temperature, Threads, TopK, TopP
 
 if TYPE_CHECKING:
-    from dragoman.inference.generation.language_model import LanguageModel
+    from dragoman.inference.abilities import SupportsGenerate
     from dragoman.inference.generation.writer import GenerationRequest
 
 SEPARATOR = "---\n"
@@ -60,12 +60,13 @@ def generate(
     """
     from dragoman.base.errors import ConfigError
     from dragoman.base.machine.device import use_threads
-    from dragoman.inference.generation.language_model import LanguageModel
+    from dragoman.inference.load import model_for
 
     use_threads(threads)
     if prompt is not None and source is not None:
         raise ConfigError("--prompt and --input both set the prompts: use only one of them")
-    language_model = LanguageModel.load(model, device, engine=engine)
+    options: dict[str, Any] = {} if engine == "auto" else {"engine": engine}
+    language_model = model_for("generate", model, device, **options)
     request = language_model.request(
         temperature=temperature,
         top_k=top_k,
@@ -88,7 +89,7 @@ def generate(
         _write(language_model, read_lines(source), request, batch_size)
 
 
-def _write(model: "LanguageModel", prompts: Iterator[str], request: "GenerationRequest", batch_size: int) -> None:
+def _write(model: "SupportsGenerate", prompts: Iterator[str], request: "GenerationRequest", batch_size: int) -> None:
     """Generate and write the samples of all prompts, batch by batch."""
     from dragoman.base.errors import DataError
 

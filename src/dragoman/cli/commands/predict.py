@@ -81,7 +81,8 @@ def predict(
     from typing import cast
 
     from dragoman.base.files import check_new_files
-    from dragoman.inference.prediction.predict import OutputFormat, predict
+    from dragoman.inference.prediction.formats import OutputFormat
+    from dragoman.inference.prediction.predict import predict
 
     check_new_files({"--output": output, "--draw": draw}, source)
     check_settings(settings or [], "columns.text=review", "--input FILE")

@@ -71,12 +71,12 @@ class ComputeSettings:
     workers: int
 
 
-def check_model_kind(folder: Path, verb: str) -> ModelKind:
+def check_model_kind(folder: Path, ability: str) -> ModelKind:
     """Return the kind of the model in a model folder or in a CTranslate2 folder.
 
-    Raises ModelError, as `check_serves` does, if models of this kind do not support `verb`.
+    Raises ModelError, as `check_serves` does, if models of this kind do not support `ability`.
     """
-    return TRANSLATION_MODEL if is_exported(folder) else check_serves(folder, verb)
+    return TRANSLATION_MODEL if is_exported(folder) else check_serves(folder, ability)
 
 
 def is_exported(folder: Path) -> bool:

@@ -6,7 +6,7 @@ from typing import Any, Unpack
 
 import torch
 
-from dragoman.base.errors import ConfigError, DataError, ModelError
+from dragoman.base.errors import ConfigError, ModelError, reject_options
 from dragoman.base.machine.device import choose_device
 from dragoman.base.machine.memory import smaller_batch_advice
 from dragoman.base.machine.startup import keep_large_tensors_on_heap
@@ -15,14 +15,14 @@ from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.checkpoint.meta import Meta
 from dragoman.decode.sampling import GenerationConfig
 from dragoman.engines.choice import EngineChoice, ModelEngine, model_engine
-from dragoman.figures.inspection import Inspection, build_inspection, check_not_blank, check_token_count
 from dragoman.inference.generation.score import WholeScorer, WindowScorer
+from dragoman.inference.generation.subject import TextSequence, text_subject
 from dragoman.inference.generation.writer import MAX_TOKENS, GenerationRequest, GenerationSettings, Piece, Writer
+from dragoman.inference.subject import NO_SETTINGS, Subject, SubjectSettings, check_not_blank, check_one_text
 from dragoman.metrics.text_score import TextScore
-from dragoman.models.attention_weights import AttentionMap, attention_maps, without_weights
 from dragoman.models.interface import CausalModel
+from dragoman.models.kinds import LANGUAGE_MODEL, ModelKind
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.unknown_tokens import UnknownTokenWarning
 
 __all__ = ["GenerationRequest", "LanguageModel", "TextScore"]
@@ -40,6 +40,9 @@ class LanguageModel:
     >>> model.score(["The dog sleeps."])[0].log_probability < 0
     True
     """
+
+    kind: ModelKind = LANGUAGE_MODEL
+    """The record of the kind of model."""
 
     def __init__(
         self,
@@ -72,17 +75,17 @@ class LanguageModel:
 
     @classmethod
     def load(
-        cls, folder: str | Path, device: str | None = None, verb: str = "generate", *, engine: str = "auto"
+        cls, folder: str | Path, device: str | None = None, ability: str = "generate", *, engine: str = "auto"
     ) -> "LanguageModel":
         """Read a model folder.
 
-        device: cpu, cuda or cuda:N (default: a GPU if there is one). verb: the intended use, generate or score. engine:
-        auto, or the name of an engine in `engines.registry.ENGINES` that serves language models, such as torch. Raises
-        ModelError if the path is not a model folder, if the folder is damaged, and if its kind of model does not
-        support the verb; ConfigError for an unknown device or engine.
+        device: cpu, cuda or cuda:N (default: a GPU if there is one). ability: the intended use, generate or score.
+        engine: auto, or the name of an engine in `engines.registry.ENGINES` that serves language models, such as torch.
+        Raises ModelError if the path is not a model folder, if the folder is damaged, and if its kind of model lacks
+        the ability; ConfigError for an unknown device or engine.
         """
         keep_large_tensors_on_heap()
-        return cls.of(load_model_folder(Path(folder), choose_device(device or "auto"), verb), engine)
+        return cls.of(load_model_folder(Path(folder), choose_device(device or "auto"), ability), engine)
 
     @classmethod
     def of(cls, loaded: LoadedModel, engine: str = "torch") -> "LanguageModel":
@@ -95,7 +98,9 @@ class LanguageModel:
         if block is not None and (not isinstance(block, int) or block < 1):
             raise ModelError(f"data.block in the model's config.yaml is {block!r}, not a number of tokens: correct it")
         search = loaded.config.get("search")
-        return cls(loaded.model, loaded.tokenizers.target, loaded.meta, block, search, engine=engine)
+        found = cls(loaded.model, loaded.tokenizers.target, loaded.meta, block, search, engine=engine)
+        found.kind = loaded.kind or cls.kind
+        return found
 
     @property
     def device(self) -> torch.device:
@@ -172,7 +177,7 @@ class LanguageModel:
             raise ConfigError(f"{request.samples} samples cannot be streamed: request one, or use generate")
         return (piece.text for piece in self._write([(1, prompt)], request))
 
-    def score(self, texts: Sequence[str], stride: int | None = None, batch_size: int = 16) -> list[TextScore]:
+    def score(self, texts: Sequence[str], *, stride: int | None = None, batch_size: int = 16) -> list[TextScore]:
         """Return the log-probability of each text, including its end symbol, in order.
 
         A text that is longer than the window is read in overlapping windows. Each window predicts only the tokens that
@@ -195,24 +200,25 @@ class LanguageModel:
             log_probabilities = scorer.log_probabilities(ids, batch_size)
         return [TextScore.of(text, each, *sums) for text, each, sums in zip(texts, ids, log_probabilities, strict=True)]
 
-    def attention(self, text: str) -> list[AttentionMap]:
-        """Return the attention weights of every layer and head for the prediction of `text` and its end symbol.
+    def subject(self, text: str, settings: SubjectSettings = NO_SETTINGS) -> Subject:
+        """Return the log-probability of a text with its computation: `dragoman.inspect` and others look at it.
 
-        Raises DataError for a text that is longer than the window.
+        Raises ConfigError for settings of other models, DataError for a text that is blank or too long.
         """
-        ids = self.tokenizer.encode(text)
-        if self.window is not None and len(ids) >= self.window:
-            raise DataError(f"the text has {len(ids)} tokens, but the window holds {self.window - 1}: shorten it")
-        return attention_maps(self.model, Tokenizers(self.tokenizer, self.tokenizer), ids)
+        self._reject(settings)
+        check_not_blank(check_one_text(text), "text")
+        return text_subject(self.model, self.tokenizer, self.window, self.tokenizer.encode(text))
 
-    def inspect(self, text: str) -> Inspection:
-        """Return all attention weights for the prediction of `text` and its end symbol, as an `Inspection`.
+    def sequence(self, text: str, settings: SubjectSettings = NO_SETTINGS) -> TextSequence:
+        """Return a text and its continuation as a sequence of tokens. Raises ConfigError as `subject` does."""
+        self._reject(settings)
+        forbidden = tuple(self.request().sampling.forbid)
+        return TextSequence(self.model, self.tokenizer, check_one_text(text), self.window, forbidden)
 
-        Raises ConfigError for a model without attention, DataError for a text that is blank or too long.
-        """
-        check_not_blank(text, "text")
-        check_token_count(len(self.tokenizer.encode(text)))
-        return build_inspection(None, text, self.attention(text), without_weights(self.model))
+    def _reject(self, settings: SubjectSettings) -> None:
+        given = {"--target": settings.target, "--to": settings.to, "--tags": settings.tags}
+        reject_options(given, "with a translation model")
+        reject_options({"--word": settings.word, "--mask": settings.mask}, "with a model that predicts labels")
 
     def _write(self, prompts: Sequence[tuple[int, str]], request: GenerationRequest) -> Iterator[Piece]:
         writer = Writer(self.engine.model.decoder, self.tokenizer, self.window, self.device)

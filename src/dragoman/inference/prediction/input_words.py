@@ -1,26 +1,17 @@
-"""The words of a model's input, with the positions of their tokens, for the inspection of a prediction."""
+"""The words of a model's input, with the positions of their tokens, for the explanation of a prediction."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from dragoman.data.labelled.examples import LabelledText, ParsedSentence, Question, TaggedSentence
 from dragoman.inference.prediction.heads.filling import MASK_SYMBOL
 from dragoman.inference.prediction.heads.inputs import ModelInput
 from dragoman.inference.prediction.heads.tagging import encode_tagged, split_words
+from dragoman.inference.subject import InputWords
 from dragoman.models.attention_weights import END, START
 from dragoman.models.relevance import words_of_tokens
 from dragoman.text.symbols import BOS, EOS, SPECIAL_SYMBOLS, UNK
 from dragoman.text.tokenizer import Tokenizer
-
-
-@dataclass(frozen=True)
-class InputWords:
-    """The words of one text of an input. positions: the positions of each word's tokens in the input."""
-
-    name: str
-    words: tuple[str, ...]
-    positions: tuple[tuple[int, ...], ...]
 
 
 def words_of(tokenizer: Tokenizer, example: Any, row: ModelInput, has_masks: bool) -> Iterator[InputWords]:

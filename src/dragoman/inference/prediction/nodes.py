@@ -8,21 +8,21 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from pydantic import Field
+from torch import Tensor
 
-from dragoman.base.errors import ConfigError, DataError
+from dragoman.base.errors import ConfigError, DataError, reject_options
 from dragoman.base.machine.device import choose_device
 from dragoman.base.settings.load import Overrides, all_overrides, load_settings, parse_settings
 from dragoman.checkpoint.folder import load_model_folder
 from dragoman.checkpoint.meta import Meta
 from dragoman.data.batches.graph import GraphBatch
 from dragoman.data.graphs import Graph, GraphConfig, Split, read_graph
-from dragoman.figures.neighbours import NodeInspection
 from dragoman.inference.prediction.heads.classification import ClassPrediction, softmax
+from dragoman.inference.subject import NO_SETTINGS, GraphNode, Subject, SubjectSettings
 from dragoman.metrics.labels.report import Report
 from dragoman.metrics.labels.scoring import classification_report
 from dragoman.models.architectures.node_classifier import NodeClassifier, NodeClassifierConfig
-from dragoman.models.attention_weights import NeighbourWeights
-from dragoman.nn.attention.recording import recording
+from dragoman.models.kinds import NODE_CLASSIFIER, ModelKind
 
 
 class NodesConfig(GraphConfig):
@@ -49,6 +49,9 @@ class NodePredictor:
     True
     """
 
+    kind: ModelKind = NODE_CLASSIFIER
+    """The record of the kind of model."""
+
     def __init__(self, model: NodeClassifier, meta: Meta | None = None, data: GraphConfig | None = None) -> None:
         """model: the model, which is set to evaluation mode. data: the files of the graph that it was trained on."""
         self.model = model.eval()
@@ -67,7 +70,9 @@ class NodePredictor:
         section = loaded.config.get("data") or {}
         files = {name: section[name] for name in GraphConfig.model_fields if name in section}
         data = parse_settings(files, GraphConfig, "the data section of config.yaml") if files else None
-        return cls(loaded.model, loaded.meta, data)
+        predictor = cls(loaded.model, loaded.meta, data)
+        predictor.kind = loaded.kind or cls.kind
+        return predictor
 
     @property
     def config(self) -> NodeClassifierConfig:
@@ -101,6 +106,18 @@ class NodePredictor:
             for row in probabilities
         ]
 
+    @property
+    def task(self) -> str:
+        """What is predicted."""
+        return "nodes"
+
+    def evaluate_file(self, test: str | Path, settings: Overrides = ()) -> Report:
+        """Compare the predictions for the nodes of a file with their labels.
+
+        settings: as in `read_nodes`, by default the test set. Raises the errors of `read_nodes` and `evaluate`.
+        """
+        return self.evaluate(*read_nodes(test, settings, "test"))
+
     def evaluate(self, graph: Graph, nodes: Sequence[int]) -> Report:
         """Compare the predictions for the nodes with these numbers with their labels.
 
@@ -114,30 +131,34 @@ class NodePredictor:
         predicted = [self.labels[number] for number in self._logits(graph)[nodes].argmax(1)]
         return classification_report(gold, predicted, unit="nodes")
 
-    def inspect(self, graph: Graph, node: str) -> NodeInspection:
-        """Return the prediction for a node, and the weights of its neighbours in each layer.
+    def subject(self, node: str, settings: SubjectSettings = NO_SETTINGS) -> Subject:
+        """Return the log-probability of the predicted class of a node, with its computation.
 
-        node: the id of the node. Raises DataError for an unknown id.
+        node: the id of the node. settings: the graph; by default that of `graph`. Raises DataError for an unknown id,
+        ConfigError for settings of texts, and the errors of `graph`.
         """
-        number = graph.number(node)
-        batch = self.batch(graph)
-        with torch.inference_mode(), recording() as recorded:
-            logits = self.model(*batch.model_inputs)
-        predictions = [self.labels[each] for each in logits.argmax(1).tolist()]
-        edges = self.model.attended_edges(batch.edges, len(graph))
-        chosen = torch.nonzero(edges[0] == number).flatten()
-        neighbours = edges[1][chosen].tolist()
-        probabilities = softmax(logits[number].float().cpu().numpy())
-        layers = tuple(
-            NeighbourWeights(
-                tuple(graph.ids[each] for each in neighbours),
-                tuple(predictions[each] for each in neighbours),
-                recorded[layer][0][chosen].transpose(0, 1).float().cpu().numpy(),
-            )
-            for layer in self.model.layers
+        given = {"--target": settings.target, "--to": settings.to, "--tags": settings.tags}
+        reject_options({**given, "--word": settings.word, "--mask": settings.mask}, "with a model of texts")
+        graph = self.graph() if settings.graph is None else settings.graph
+        number, arguments = graph.number(str(node)), self.batch(graph).model_inputs
+        with torch.inference_mode():
+            label = int(self.model(*arguments)[number].argmax())
+
+        def select(logits: Tensor) -> Tensor:
+            return logits[number].log_softmax(-1)[label].reshape(1)
+
+        name = self.labels[label]
+        return Subject(
+            self.model,
+            arguments,
+            f"log-probability of {name!r} for node {node}",
+            (name,),
+            select,
+            str(node),
+            name,
+            own=lambda: self.subject(node, settings).target,
+            node=GraphNode(graph, number, self.labels),
         )
-        named = dict(zip(self.labels, map(float, probabilities), strict=True))
-        return NodeInspection(node, predictions[number], graph.labels[number], named, layers)
 
     @torch.inference_mode()
     def _logits(self, graph: Graph) -> NDArray[np.float32]:

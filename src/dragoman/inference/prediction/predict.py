@@ -3,55 +3,41 @@
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, TextIO, get_args
+from typing import Any, TextIO, cast
 
 from dragoman.base.errors import ConfigError, reject_options
 from dragoman.base.files import atomic_file, atomic_write
 from dragoman.base.log import quietly, warn
 from dragoman.base.machine.device import use_threads
 from dragoman.base.progress import Progress
-from dragoman.base.settings.load import Overrides, all_overrides, load_settings
-from dragoman.checkpoint.folder import folder_kind
-from dragoman.data.labelled.corpus import (
-    LabelledCorpusConfig,
-    QuestionCorpusConfig,
-    TaggedCorpusConfig,
-    TreebankCorpusConfig,
+from dragoman.base.settings.load import Overrides
+from dragoman.inference.abilities import (
+    Prediction,
+    SupportsClassifyNodes,
+    SupportsFiles,
+    SupportsPredict,
+    SupportsVectors,
 )
-from dragoman.data.labelled.examples import TaggedSentence
-from dragoman.data.labelled.read import read_labelled, read_parsed, read_questions, read_tagged
+from dragoman.inference.load import Model, kind_of, model_for
+from dragoman.inference.prediction.formats import OUTPUT_FORMATS, SQUAD, OutputFormat, format_prediction
 from dragoman.inference.prediction.heads.answering import AnswerPrediction
-from dragoman.inference.prediction.heads.classification import ClassPrediction
 from dragoman.inference.prediction.heads.filling import MASK_SYMBOL, FillPrediction
 from dragoman.inference.prediction.heads.parsing import TreePrediction
-from dragoman.inference.prediction.heads.readers import FILLS, Prediction
-from dragoman.inference.prediction.heads.regression import ValuePrediction
-from dragoman.inference.prediction.heads.tagging import TagPrediction
-from dragoman.inference.prediction.nodes import NodePredictor, read_nodes
+from dragoman.inference.prediction.heads.readers import FILLS
+from dragoman.inference.prediction.nodes import read_nodes
 from dragoman.inference.prediction.outputs import TOKENS
-from dragoman.inference.prediction.predictor import Predictor
-from dragoman.inference.prediction.text_vectors import check_output_format, write_vectors
-from dragoman.models.heads.chart import ChartHeadConfig
-from dragoman.models.heads.spans import SpanHeadConfig
-from dragoman.models.heads.tagging import TaggingHeadConfig
-from dragoman.models.heads.texts import ClassificationHeadConfig, RegressionHeadConfig
-from dragoman.models.heads.tree_decoder import TreeDecoderHeadConfig
-from dragoman.models.heads.trees import TreeHead
-from dragoman.text.trees.drawing import draw_tree
+from dragoman.inference.prediction.text_vectors import check_output_format, read_texts, write_vectors
 from dragoman.text.trees.tree import Tree
 
-OutputFormat = Literal["auto", "jsonl", "tsv", "conll", "squad", "squad_nbest", "trees", "drawing"]
-OUTPUT_FORMATS: tuple[OutputFormat, ...] = get_args(OutputFormat)
 _WINDOW = 1024
 """Number of examples that are predicted before their predictions are written."""
 _MAX_PICTURES = 200
 """Maximum number of trees in a picture."""
-_SQUAD = ("squad", "squad_nbest")
 _TAGGED_SUFFIXES = (".conll", ".conllu", ".iob", ".bio")
 
 
 def predict(
-    model: str | Path | Predictor | NodePredictor,
+    model: Model,
     source: str | Path,
     output: str | Path | TextIO,
     settings: Overrides = (),
@@ -94,37 +80,67 @@ def predict(
     """
     with quietly(quiet):
         use_threads(threads)
-        if isinstance(model, NodePredictor) or (
-            not isinstance(model, Predictor) and "classify_nodes" in folder_kind(Path(model)).verbs
-        ):
-            nodes = model if isinstance(model, NodePredictor) else NodePredictor.load(model, device)
+        if "classify_nodes" in kind_of(model).abilities:
             _check_node_options(format, vectors, task, draw)
-            return _write_nodes(nodes, source, output, settings)
-        predictor = model
-        if not isinstance(predictor, Predictor):
-            predictor = Predictor.load(predictor, device, fills, task=task, engine=engine, precision=precision)
+            return _write_nodes(model_for("classify_nodes", model, device), source, output, settings)
+        chosen = {"task": task, "engine": engine, "precision": precision, "fills": fills}
+        options: dict[str, Any] = {name: value for name, value in chosen.items() if value != _DEFAULTS[name]}
+        predictor = model_for("predict", model, device, **options)
         if vectors:
             reject_options({"--draw": draw}, "without --vectors")
             check_output_format("jsonl" if format == "auto" else format)
-            return write_vectors(predictor, source, output, settings, batch_tokens)
-        if format == "auto":
-            format = "trees" if isinstance(predictor.head, TreeHead) else "jsonl"
-        _check_format(predictor, format)
-        pictures = None if draw is None else _TreePictures(predictor, Path(draw))
-        examples = read_examples(predictor, source, settings)
+            return write_vectors(_with_vectors(predictor, model), source, output, settings, batch_tokens)
+        files = _file_reader(predictor)
+        written = _choose_format(files, format)
+        pictures = None if draw is None else _TreePictures(files, Path(draw))
+        examples = files.read_examples(source, settings)
         if not isinstance(output, str | Path):
-            return _write(predictor, examples, output, format, batch_tokens, pictures)
+            return _write(files, examples, output, written, batch_tokens, pictures)
         with atomic_file(Path(output)) as path, path.open("w", encoding="utf-8", newline="\n") as file:
-            return _write(predictor, examples, file, format, batch_tokens, pictures)
+            return _write(files, examples, file, written, batch_tokens, pictures)
+
+
+_DEFAULTS = {"task": None, "engine": "auto", "precision": "float32", "fills": FILLS}
+"""Values of options with which a loader is not called, because a kind may not have them."""
+
+
+def _with_vectors(predictor: SupportsPredict, model: object) -> SupportsVectors:
+    if not isinstance(predictor, SupportsVectors):
+        raise ConfigError(f"{model} is {predictor.kind.noun}, which has no vectors of texts: leave out --vectors")
+    return predictor
+
+
+def _file_reader(predictor: SupportsPredict) -> SupportsFiles:
+    """Return a predictor that reads files; one that only predicts reads a labelled corpus of texts."""
+    return predictor if isinstance(predictor, SupportsFiles) else TextFiles(predictor)
+
+
+class TextFiles:
+    """Reads texts, or pairs of texts, for a predictor that reads no files itself."""
+
+    formats = ("jsonl",)
+
+    def __init__(self, predictor: SupportsPredict) -> None:
+        self._predictor = predictor
+        self.kind, self.task, self.labels = predictor.kind, predictor.task, predictor.labels
+
+    def read_examples(self, source: str | Path, settings: Overrides = (), labelled: bool = False) -> Sequence[Any]:
+        """See `SupportsFiles.read_examples`."""
+        return read_texts(source, settings, labelled)
+
+    def predict(self, texts: Sequence[Any], *, batch_tokens: int = TOKENS, first: int = 1) -> Sequence[Prediction]:
+        """See `SupportsPredict.predict`. texts: the examples that `read_examples` returns."""
+        plain = [each.texts[0] if len(each.texts) == 1 else each.texts for each in texts]
+        return self._predictor.predict(plain, batch_tokens=batch_tokens, first=first)
 
 
 class _TreePictures:
     """Collects the trees of a parser and draws them."""
 
-    def __init__(self, predictor: Predictor, file: Path) -> None:
+    def __init__(self, predictor: SupportsFiles, file: Path) -> None:
         """Raise ConfigError unless the model is a parser and the file an SVG file."""
-        if not isinstance(predictor.head, TreeHead):
-            raise ConfigError(f"only trees are drawn, but the model has a head of kind {predictor.head.kind}")
+        if "trees" not in predictor.formats:
+            raise ConfigError(f"only trees are drawn, but the task of the model is {predictor.task}: leave out --draw")
         if file.suffix.lower() != ".svg":
             raise ConfigError(f"a picture of trees is an SVG file, not {file}: name it {file.with_suffix('.svg').name}")
         self._file = file
@@ -144,28 +160,6 @@ class _TreePictures:
         draw_trees(self._trees[:_MAX_PICTURES], self._file)
 
 
-def read_examples(
-    predictor: Predictor, source: str | Path, settings: Overrides = (), labelled: bool = False
-) -> Sequence[Any]:
-    """Return the examples of a file in the form that a predictor expects.
-
-    settings: the settings of the corpus. labelled: whether the examples must have labels. Raises ConfigError for an
-    unknown setting, DataError if the file cannot be read.
-    """
-    values = all_overrides({"path": str(source)}, settings)
-    if isinstance(predictor.head, SpanHeadConfig):
-        return read_questions(load_settings(None, values, QuestionCorpusConfig), labelled)
-    if isinstance(predictor.head, TreeHead):
-        return read_parsed(load_settings(None, values, TreebankCorpusConfig), labelled)
-    if not isinstance(predictor.head, TaggingHeadConfig):
-        return read_labelled(load_settings(None, values, LabelledCorpusConfig), labelled)
-    is_named = any(suffix in _TAGGED_SUFFIXES for suffix in Path(source).suffixes)
-    if labelled or is_named or any(each.key[0] != "path" and each.value != "text" for each in values):
-        return read_tagged(load_settings(None, values, TaggedCorpusConfig), labelled)
-    lines = read_labelled(load_settings(None, all_overrides({"format": "text"}, values), LabelledCorpusConfig), False)
-    return [line.texts[0] for line in lines]
-
-
 def _check_node_options(output_format: str, vectors: bool, task: str | None, draw: str | Path | None) -> None:
     """Raise ConfigError for options that do not apply to the nodes of a graph."""
     if output_format not in ("auto", "jsonl"):
@@ -173,7 +167,9 @@ def _check_node_options(output_format: str, vectors: bool, task: str | None, dra
     reject_options({"--vectors": vectors or None, "--task": task, "--draw": draw}, "with a model of texts")
 
 
-def _write_nodes(predictor: NodePredictor, source: str | Path, output: str | Path | TextIO, settings: Overrides) -> int:
+def _write_nodes(
+    predictor: SupportsClassifyNodes, source: str | Path, output: str | Path | TextIO, settings: Overrides
+) -> int:
     """Write the prediction for each node as a JSON object."""
     graph, nodes = read_nodes(source, settings, "all")
     predictions = predictor.predict(graph)
@@ -187,27 +183,21 @@ def _write_nodes(predictor: NodePredictor, source: str | Path, output: str | Pat
     return len(nodes)
 
 
-def _check_format(predictor: Predictor, output_format: str) -> None:
-    """Raise ConfigError for an unknown format and for one that does not fit the model."""
+def _choose_format(predictor: SupportsFiles, output_format: str) -> OutputFormat:
+    """Return the format of the output. Raises ConfigError for an unknown format and for one that does not fit."""
     if output_format not in OUTPUT_FORMATS:
         raise ConfigError(f"unknown format {output_format!r}: expected one of {', '.join(OUTPUT_FORMATS)}")
-    required = {
-        "tsv": (ClassificationHeadConfig, RegressionHeadConfig),
-        "conll": (TaggingHeadConfig,),
-        "squad": (SpanHeadConfig,),
-        "squad_nbest": (SpanHeadConfig,),
-        "trees": (TreeDecoderHeadConfig, ChartHeadConfig),
-        "drawing": (TreeDecoderHeadConfig, ChartHeadConfig),
-    }
-    if output_format in required and not isinstance(predictor.head, required[output_format]):
+    chosen = predictor.formats[0] if output_format == "auto" else output_format
+    if chosen not in predictor.formats:
         raise ConfigError(
-            f"the format {output_format} does not fit the model, which has a head of kind {predictor.head.kind}: use "
-            "jsonl"
+            f"the format {chosen} does not fit the model, whose task is {predictor.task}: use "
+            f"{' or '.join(predictor.formats)}"
         )
+    return cast("OutputFormat", chosen)
 
 
 def _write(
-    predictor: Predictor,
+    predictor: SupportsFiles,
     examples: Sequence[Any],
     file: TextIO,
     output_format: OutputFormat,
@@ -220,10 +210,10 @@ def _write(
     without_mask = 0
     with Progress("Predicting", "examples", len(examples)) as progress:
         for number, (example, prediction) in enumerate(_predictions(predictor, examples, batch_tokens)):
-            if output_format in _SQUAD and isinstance(prediction, AnswerPrediction):
+            if output_format in SQUAD and isinstance(prediction, AnswerPrediction):
                 answers[example.id] = prediction.answer if output_format == "squad" else prediction.nbest()
             else:
-                file.write(_format(number, example, prediction, output_format))
+                file.write(format_prediction(number, example, prediction, output_format))
             if pictures is not None:
                 pictures.add(prediction)
             without_mask += isinstance(prediction, FillPrediction) and not prediction.fills
@@ -235,30 +225,14 @@ def _write(
             f"{without_mask:,} text(s) contain no {MASK_SYMBOL}, so nothing was predicted for them: write "
             f"{MASK_SYMBOL} where words are to be predicted"
         )
-    if output_format in _SQUAD:
+    if output_format in SQUAD:
         file.write(json.dumps(answers, ensure_ascii=False, indent=1) + "\n")
     return len(examples)
 
 
-def _predictions(predictor: Predictor, examples: Sequence[Any], batch_tokens: int) -> Iterator[tuple[Any, Prediction]]:
+def _predictions(
+    predictor: SupportsFiles, examples: Sequence[Any], batch_tokens: int
+) -> Iterator[tuple[Any, Prediction]]:
     for start in range(0, len(examples), _WINDOW):
         window = examples[start : start + _WINDOW]
         yield from zip(window, predictor.predict(window, batch_tokens=batch_tokens, first=start + 1), strict=True)
-
-
-def _format(number: int, example: Any, prediction: Prediction, output_format: OutputFormat) -> str:
-    """Return the line or lines of one prediction. number: index of the example, counted from 0."""
-    if output_format == "conll" and isinstance(prediction, TagPrediction):
-        columns: list[Sequence[str]] = [prediction.words]
-        if isinstance(example, TaggedSentence):
-            columns += [*example.features, *([] if example.tags is None else [example.tags])]
-        rows = zip(*columns, prediction.tags, strict=True)
-        return "".join(f"{' '.join(row)}\n" for row in rows) + "\n"
-    if isinstance(prediction, TreePrediction) and output_format in ("trees", "drawing"):
-        return f"{prediction.tree.rooted()}\n" if output_format == "trees" else f"{draw_tree(prediction.tree)}\n\n"
-    if output_format == "tsv" and isinstance(prediction, ClassPrediction):
-        return f"{number}\t{prediction.label}\n"
-    if output_format == "tsv" and isinstance(prediction, ValuePrediction):
-        return f"{number}\t{prediction.value:.6g}\n"
-    name = getattr(example, "id", None) or str(number + 1)
-    return json.dumps({"id": name, **prediction.as_json()}, ensure_ascii=False) + "\n"

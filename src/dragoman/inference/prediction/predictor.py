@@ -1,7 +1,8 @@
 """`Predictor`, the Python interface to a model with a head, which predicts labels of texts."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,63 +10,51 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.base.errors import ConfigError, ModelError, reject_options
-from dragoman.base.log import warn
 from dragoman.base.machine.device import choose_device
 from dragoman.base.machine.memory import smaller_batch_advice
 from dragoman.base.machine.startup import keep_large_tensors_on_heap
-from dragoman.base.settings.load import parse_settings
+from dragoman.base.settings.load import Overrides, parse_settings
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.checkpoint.meta import Meta
-from dragoman.data.labelled.examples import LabelledText, ParsedSentence, Question, TaggedSentence
+from dragoman.data.labelled.examples import LabelledText
 from dragoman.engines.choice import EngineChoice, ModelEngine, model_engine
-from dragoman.figures.inspection import Inspection
-from dragoman.inference.prediction.document_inspection import inspect_document
+from dragoman.inference.abilities import Prediction
+from dragoman.inference.prediction.examples import (
+    EncodedText,
+    Text,
+    as_texts,
+    check_pairs,
+    example_of,
+    read_examples,
+    warn_of_cuts,
+)
+from dragoman.inference.prediction.formats import OutputFormat, formats_of
 from dragoman.inference.prediction.heads.classification import encode_documents, encode_texts
-from dragoman.inference.prediction.heads.inputs import ModelInput
-from dragoman.inference.prediction.heads.readers import FILLS, HeadReader, Prediction, reader_of
+from dragoman.inference.prediction.heads.parsing import TreePrediction
+from dragoman.inference.prediction.heads.readers import FILLS, HeadReader, reader_of
+from dragoman.inference.prediction.heads.report import compare_with_labels
 from dragoman.inference.prediction.heads.tagging import TagPrediction, tagged_sentence
-from dragoman.inference.prediction.inspection import inspect_prediction
+from dragoman.inference.prediction.label_output import PredictedExample
 from dragoman.inference.prediction.outputs import TOKENS, compute_outputs, compute_vectors
 from dragoman.inference.prediction.parts import choose_part, task_names
 from dragoman.inference.prediction.pseudo_likelihood import pseudo_log_likelihoods
+from dragoman.inference.prediction.subject import label_subject
+from dragoman.inference.prediction.tree_subject import EncodedSentence, TreeSequence, tree_subject
+from dragoman.inference.subject import NO_SETTINGS, Subject, SubjectSettings, check_not_blank
+from dragoman.metrics.labels.report import Report
 from dragoman.metrics.text_score import TextScore
 from dragoman.models.architectures.encoder_only import EncoderOnly, EncoderOnlyConfig
+from dragoman.models.heads.chart import ChartHeadConfig
 from dragoman.models.heads.masked_language_model import MaskedLanguageModelHeadConfig
 from dragoman.models.heads.none import NoHeadConfig
-from dragoman.models.heads.spans import SpanHeadConfig
-from dragoman.models.heads.tagging import TaggingHeadConfig
-from dragoman.models.heads.texts import ClassificationHeadConfig, RegressionHeadConfig
+from dragoman.models.heads.tree_decoder import TreeDecoderHeadConfig
 from dragoman.models.heads.trees import TreeHead
 from dragoman.models.heads.union import HeadConfig
+from dragoman.models.kinds import PREDICTION_MODEL, ModelKind
 from dragoman.text.symbols import UNK
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.unknown_tokens import UnknownTokenWarning
 from dragoman.text.words import count_words
-
-Text = str | Sequence[str] | Mapping[str, str] | LabelledText | TaggedSentence | ParsedSentence | Question
-"""One input of a predictor: a text; a pair of texts, a question and its context, or the words of a sentence; the fields
-`question` and `context` of a question; or an example.
-"""
-_Example = LabelledText | TaggedSentence | ParsedSentence | Question
-
-
-@dataclass(frozen=True)
-class EncodedText:
-    """A text as an example of the model's task, and its inputs to the model."""
-
-    text: Text
-    example: Any
-    inputs: Sequence[ModelInput]
-
-    @property
-    def tokens(self) -> int:
-        """Number of tokens of all inputs."""
-        return sum(len(each.ids) for each in self.inputs)
-
-    @property
-    def cut(self) -> int:
-        """Number of tokens that no input contains."""
-        return sum(each.cut for each in self.inputs)
 
 
 class Predictor:
@@ -77,6 +66,8 @@ class Predictor:
     >>> prediction.label in predictor.labels
     True
     """
+
+    kind: ModelKind = PREDICTION_MODEL
 
     def __init__(
         self,
@@ -141,7 +132,7 @@ class Predictor:
         """
         keep_large_tensors_on_heap()
         loaded = load_model_folder(Path(folder), choose_device(device or "auto"), "predict")
-        return cls.of(loaded, fills, task, engine, precision)
+        return cls.of(loaded, fills, task, engine, precision or "float32")
 
     @classmethod
     def load_tasks(
@@ -174,10 +165,15 @@ class Predictor:
         If the model detects the tokens that its generator has replaced, the predictor fills masks and scores texts with
         the generator. The vectors of texts are those of the body.
         """
-        config = parse_settings(loaded.config["model"], EncoderOnlyConfig, "the model section of config.yaml")
+        kind = loaded.kind or cls.kind
+        if not issubclass(kind.config, EncoderOnlyConfig):
+            raise ModelError(f"a Predictor has an encoder with a head, but this is {kind.noun}: use dragoman.load")
+        config = parse_settings(loaded.config["model"], kind.config, "the model section of config.yaml")
         part = choose_part(loaded, config, task)
         tokenizer = loaded.tokenizers.source
-        return cls(part.model, tokenizer, part.head, part.length, part.meta, fills, part.body, engine, precision)
+        predictor = cls(part.model, tokenizer, part.head, part.length, part.meta, fills, part.body, engine, precision)
+        predictor.kind = kind
+        return predictor
 
     @property
     def has_head(self) -> bool:
@@ -185,9 +181,37 @@ class Predictor:
         return self._reader is not None
 
     @property
+    def precision(self) -> str:
+        """The number format of matrix products, such as float32 or int8."""
+        return self.engine.precision
+
+    @property
+    def task(self) -> str:
+        """What is predicted: the kind of the head, such as `classification`."""
+        return self.head.kind
+
+    @property
     def labels(self) -> tuple[str, ...]:
         """The names of the classes; empty for a model without classes."""
         return getattr(self.head, "labels", None) or ()
+
+    @property
+    def formats(self) -> tuple[OutputFormat, ...]:
+        """The formats that fit the predictions; the first is the default."""
+        return formats_of(self.head)
+
+    def read_examples(self, source: str | Path, settings: Overrides = (), labelled: bool = False) -> Sequence[Any]:
+        """Return the examples of a file, which `predict` reads; see `examples.read_examples`."""
+        return read_examples(self.head, source, settings, labelled)
+
+    def evaluate_file(self, test: str | Path, settings: Overrides = ()) -> Report:
+        """Compare the predictions for the examples of a file with their labels.
+
+        settings: of the corpus. Raises DataError if the file cannot be read or lacks labels, and the errors of
+        `predict`.
+        """
+        examples = self.read_examples(test, settings, labelled=True)
+        return compare_with_labels(self.head, examples, self.predict(examples))
 
     def predict(self, texts: str | Sequence[Text], *, batch_tokens: int = TOKENS, first: int = 1) -> list[Prediction]:
         """Return the prediction for each text, in order. A single string is one text.
@@ -203,14 +227,14 @@ class Predictor:
         if batch_tokens < 1:
             raise ConfigError(f"a batch must have at least 1 token, not {batch_tokens}")
         encoded = self.encode(texts, first=first)
-        self._warn_of_cuts(encoded, first)
+        warn_of_cuts(encoded, first, self.limit)
         return self.predict_encoded(encoded, batch_tokens=batch_tokens)
 
     def encode(self, texts: Sequence[Text], *, first: int = 1) -> list[EncodedText]:
         """Return the inputs of the model for each text, in order. The arguments and errors are those of `predict`."""
         reader = self._head_reader()
-        examples = [self._example(text, number) for number, text in enumerate(texts, first)]
-        self._check_pairs(examples, first)
+        examples = [example_of(self.head, text, number) for number, text in enumerate(texts, first)]
+        check_pairs(self.head, examples, first)
         inputs = reader.encode(examples)
         self._unknown.note(each.ids for one in inputs for each in one)
         return [EncodedText(*each) for each in zip(texts, examples, inputs, strict=True)]
@@ -227,12 +251,16 @@ class Predictor:
         prediction = self._head_reader().predict(encoded.example, encoded.inputs, outputs)
         return self._restore_text(encoded.text, prediction)
 
-    def score(self, texts: Sequence[str], *, batch_tokens: int = TOKENS) -> list[TextScore]:
+    def score(
+        self, texts: Sequence[str], *, stride: int | None = None, batch_size: int = 64, batch_tokens: int = TOKENS
+    ) -> list[TextScore]:
         """Return the pseudo-log-likelihood of each text, in order. Only masked language models can score texts.
 
         Each token is masked in turn and predicted from all others (Salazar et al. 2020). The end of a text is not
-        predicted. batch_tokens: as in `predict`. Raises ModelError for another head, DataError for invalid Unicode.
+        predicted. stride, batch_size: those of other kinds; batch_tokens limits the batches, as in `predict`. Raises
+        ModelError for another head, ConfigError for a stride, DataError for invalid Unicode.
         """
+        reject_options({"--stride": stride}, "with a language model that reads in one direction")
         if isinstance(texts, str):
             raise TypeError("texts must be a list of strings, not one string")
         if not isinstance(self.head, MaskedLanguageModelHeadConfig):
@@ -249,26 +277,77 @@ class Predictor:
             for text, tokens, each in zip(texts, ids, sums, strict=True)
         ]
 
-    def inspect(self, text: Text, *, word: int | None = None, mask: int | None = None) -> Inspection:
-        """Return the attention weights for a text, and the relevance of each of its words for the predicted label.
+    def subject(self, text: Text, settings: SubjectSettings = NO_SETTINGS) -> Subject:
+        """Return the prediction for a text with its computation: `dragoman.inspect` and others look at it.
 
-        The relevance is gradient × input, and erasure (see `Relevance`). A hierarchical encoder has the weights of
-        sentences and words instead. word: for a tagger, the number of the word,
-        counted from 1, whose tag is explained (default: the first word of the first span). mask: for a masked language
-        model, the number of the `<mask>` whose most probable token is explained (default: 1). Raises the errors of
-        `predict` and of `inspect_prediction`.
+        It is the log-probability of the predicted label, or the number that the model predicts. For a parser, it is the
+        log-probability of the predicted tree if a decoder generates it, and otherwise its score in the chart.
+
+        Raises ConfigError for settings of other models, DataError for a text that is blank or too long, ModelError for
+        a head whose predictions cannot be explained, and the errors of `predict`.
         """
-        encoded = self.encode([text])
-        (prediction,) = self.predict_encoded(encoded)
-        if self.model.sentence_language is not None:
-            reject_options({"--word": word, "--mask": mask}, "with a model of tags or masks")
-            document = encoded[0].example.texts[0]
-            with smaller_batch_advice():
-                return inspect_document(self.model, self.tokenizer, document, encoded[0].inputs[0], prediction)
-        with smaller_batch_advice():
-            return inspect_prediction(
-                self.model, self.tokenizer, self.labels, encoded[0].example, encoded[0].inputs, prediction, word, mask
+        reject_options({"--target": settings.target, "--to": settings.to}, "with a translation model")
+        visible = self._visible()
+        if isinstance(self.head, TreeHead):
+            reject_options({"--word": settings.word, "--mask": settings.mask}, "with a model of tags or masks")
+            encoded, sentence = visible._sentence(text, settings.tags)
+            sentence.arguments(visible.device)  # checks the length before the sentence is parsed
+            (prediction,) = visible.predict_encoded([encoded])
+            assert isinstance(prediction, TreePrediction), "the model parses"
+            found = tree_subject(visible.model, visible.tokenizer, sentence, prediction)
+        else:
+            reject_options({"--tags": settings.tags}, "with a translation model or a parser")
+            if visible.model.sentence_language is not None:
+                reject_options({"--word": settings.word, "--mask": settings.mask}, "with a model of tags or masks")
+            (encoded,) = visible.encode([text])
+            (prediction,) = visible.predict_encoded([encoded])
+            predicted = PredictedExample(encoded.example, encoded.inputs, prediction)
+            found = label_subject(visible.model, visible.tokenizer, visible.labels, predicted, settings)
+        return replace(found, own=lambda: self.subject(text, settings).target)
+
+    def sequence(self, text: Text, settings: SubjectSettings = NO_SETTINGS) -> TreeSequence:
+        """Return the tree of a sentence as a sequence of symbols. Raises ConfigError for other models."""
+        if isinstance(self.head, ChartHeadConfig):
+            raise ConfigError(
+                "a chart parser scores all spans at once instead of generating symbols one after another; "
+                "`dragoman inspect heads` shows the scores of the spans, and `dragoman inspect` the tree"
             )
+        if not isinstance(self.head, TreeDecoderHeadConfig):
+            raise ConfigError(
+                "a model that predicts labels generates no tokens one after another, so that no token follows a "
+                "prefix; `dragoman predict` shows the probabilities of its labels"
+            )
+        reject_options({"--to": settings.to}, "with a translation model")
+        visible = self._visible()
+        encoded, sentence = visible._sentence(text, settings.tags)
+        return TreeSequence(
+            visible.model,
+            visible.tokenizer,
+            self.head,
+            sentence,
+            lambda outputs: visible.read_outputs(encoded, outputs),
+        )
+
+    def _sentence(self, text: Text, tags: Sequence[str]) -> tuple[EncodedText, EncodedSentence]:
+        """Return a sentence to parse, with its input. tags: the tag of a treebank, if any.
+
+        Raises ConfigError for several tags and for a pair, DataError for a blank sentence.
+        """
+        if len(tags) > 1:
+            raise ConfigError(f"--tags: a parser reads at most one tag, that of the treebank, not {', '.join(tags)}")
+        example = example_of(self.head, text, 1)
+        (encoded,) = self.encode([replace(example, tag=tags[0]) if tags else example])
+        check_not_blank(" ".join(encoded.example.words), "sentence")
+        (row,) = encoded.inputs
+        return encoded, EncodedSentence(encoded.example, row)
+
+    def _visible(self) -> "Predictor":
+        """Return the predictor with the engine that computes with PyTorch, whose computation is visible."""
+        if self.engine.name == "torch":
+            return self
+        visible = copy(self)
+        visible.engine = ModelEngine("torch", "float32", self.model)
+        return visible
 
     def vectors(
         self, texts: str | Sequence[str | Sequence[str] | LabelledText], *, batch_tokens: int = TOKENS, first: int = 1
@@ -297,7 +376,7 @@ class Predictor:
             groups = encode_documents(self.tokenizer, examples, self.limit, language)
         else:
             groups = encode_texts(self.tokenizer, examples, self.limit)
-        self._warn_of_cuts([EncodedText(*each) for each in zip(texts, examples, groups, strict=True)], first)
+        warn_of_cuts([EncodedText(*each) for each in zip(texts, examples, groups, strict=True)], first, self.limit)
         with smaller_batch_advice():
             return compute_vectors(self._body, [each for group in groups for each in group], self.device, batch_tokens)
 
@@ -310,81 +389,11 @@ class Predictor:
             )
         return self._reader
 
-    def _example(self, text: Text, number: int) -> Any:
-        """Return an input as an example. Raises ConfigError if it has the wrong form. number: its number."""
-        if isinstance(text, TaggedSentence) and isinstance(self.head, TreeHead) and not text.features:
-            return ParsedSentence(text.words)
-        if isinstance(text, _Example):
-            if isinstance(text, _example_type(self.head)):
-                return text
-            expected, found = _FORMS[_example_type(self.head)], _FORMS[type(text)]
-            raise ConfigError(f"text {number}: expected {expected}, not {found}, because the head is {self.head.kind}")
-        if isinstance(self.head, ClassificationHeadConfig | RegressionHeadConfig | MaskedLanguageModelHeadConfig):
-            return as_texts(text, number)
-        if isinstance(self.head, TaggingHeadConfig | TreeHead):
-            if isinstance(text, str):
-                is_tree = isinstance(self.head, TreeHead)
-                return ParsedSentence(tuple(text.split())) if is_tree else tagged_sentence(text)[0]
-            if not isinstance(text, Mapping):
-                return _example_type(self.head)(tuple(text))
-            raise ConfigError(f"text {number}: expected a text or a list of words, not {text!r:.80}")
-        pair = (text.get("question"), text.get("context")) if isinstance(text, Mapping) else text
-        if isinstance(pair, str) or len(pair) != 2 or not all(isinstance(part, str) for part in pair):
-            raise ConfigError(f"text {number}: expected a question and a context, not {text!r:.80}")
-        return Question(str(number), str(pair[0]), str(pair[1]))
-
-    def _check_pairs(self, examples: Sequence[Any], first: int) -> None:
-        """Raise ConfigError for a single text if the model was trained on pairs, and vice versa."""
-        expected = getattr(self.head, "texts", None)
-        for number, example in enumerate(examples, first):
-            if expected is not None and len(example.texts) != expected:
-                given, needed = ("a pair", "single texts") if expected == 1 else ("a single text", "pairs of texts")
-                raise ConfigError(f"text {number}: this is {given}, but the model was trained on {needed}")
-
     def _restore_text(self, text: Text, prediction: Prediction) -> Prediction:
         """Return a prediction whose offsets refer to the original text."""
         if isinstance(text, str) and isinstance(prediction, TagPrediction):
             return replace(prediction, text=text, offsets=tagged_sentence(text)[1])
         return prediction
-
-    def _warn_of_cuts(self, encoded: Sequence[EncodedText], first: int) -> None:
-        cut = {number: each.cut for number, each in enumerate(encoded, first) if each.cut}
-        if cut:
-            number, tokens = next(iter(cut.items()))
-            others = f" and {len(cut) - 1:,} other texts" if len(cut) > 1 else ""
-            warn(
-                f"text {number}{others} longer than the model's {self.limit:,} tokens: {tokens:,} tokens at the end of "
-                f"text {number} are not used"
-            )
-
-
-_FORMS = {
-    LabelledText: "a text or a pair of texts",
-    TaggedSentence: "the words of a sentence",
-    ParsedSentence: "the words of a sentence to parse",
-    Question: "a question and a context",
-}
-"""The forms of inputs, for messages."""
-
-
-def _example_type(head: HeadConfig) -> Any:
-    """Return the type of the examples of a head."""
-    if isinstance(head, TreeHead):
-        return ParsedSentence
-    if isinstance(head, TaggingHeadConfig):
-        return TaggedSentence
-    return Question if isinstance(head, SpanHeadConfig) else LabelledText
-
-
-def as_texts(text: Any, number: int) -> LabelledText:
-    """Return a text or a pair of texts as an example. Raises ConfigError if it has another form. number: its number."""
-    if isinstance(text, LabelledText):
-        return text
-    if isinstance(text, str):
-        return LabelledText((text,))
-    if isinstance(text, Sequence) and len(text) == 2 and all(isinstance(part, str) for part in text):
-        return LabelledText(tuple(text))
-    raise ConfigError(f"text {number}: expected a text or a pair of texts, not {text!r:.80}")
 
 
 def _engine(model: EncoderOnly, name: str, precision: str | None) -> ModelEngine:

@@ -14,14 +14,14 @@ from dragoman.base.settings.load import Overrides, all_overrides, load_settings
 from dragoman.data.labelled.corpus import LabelledCorpusConfig
 from dragoman.data.labelled.examples import LabelledText
 from dragoman.data.labelled.read import read_labelled
-from dragoman.inference.prediction.predictor import Predictor
+from dragoman.inference.abilities import SupportsVectors
 
 _WINDOW = 1024
 """Number of texts whose vectors are computed before they are written."""
 
 
 def write_vectors(
-    predictor: Predictor, source: str | Path, output: str | Path | TextIO, settings: Overrides, batch_tokens: int
+    predictor: SupportsVectors, source: str | Path, output: str | Path | TextIO, settings: Overrides, batch_tokens: int
 ) -> int:
     """Write the vector of each text of a file in input order. Returns their number.
 
@@ -50,7 +50,7 @@ def read_texts(source: str | Path, settings: Overrides = (), labelled: bool = Fa
     return read_labelled(load_settings(None, values, LabelledCorpusConfig), labelled)
 
 
-def similarities(predictor: Predictor, pairs: Sequence[LabelledText]) -> list[float]:
+def similarities(predictor: SupportsVectors, pairs: Sequence[LabelledText]) -> list[float]:
     """Return the cosine (−1 to 1) of the vectors of the two texts of each pair. Raises DataError for single texts."""
     if any(len(pair.texts) != 2 for pair in pairs):
         raise DataError("similarities need pairs of texts, but the file contains single texts: select both columns")
@@ -58,7 +58,7 @@ def similarities(predictor: Predictor, pairs: Sequence[LabelledText]) -> list[fl
     return list(map(float, (vectors[::2].astype(np.float64) * vectors[1::2]).sum(1)))
 
 
-def _write_lines(predictor: Predictor, examples: Sequence[LabelledText], file: TextIO, batch_tokens: int) -> int:
+def _write_lines(predictor: SupportsVectors, examples: Sequence[LabelledText], file: TextIO, batch_tokens: int) -> int:
     with Progress("Computing vectors", "texts", len(examples)) as progress:
         for start in range(0, len(examples), _WINDOW):
             window = examples[start : start + _WINDOW]

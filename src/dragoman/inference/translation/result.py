@@ -56,7 +56,11 @@ class Translation:
 
 @dataclass(frozen=True)
 class PairScore:
-    """log p(target | source) in nats, and the number of target tokens in the sum, including the end of sentence."""
+    """log p(target | source) in nats, and the number of target tokens in the sum, including the end of sentence.
+
+    unknown: the number of unknown tokens among them.
+    """
 
     log_probability: float
     tokens: int
+    unknown: int = 0

@@ -19,14 +19,13 @@ from dragoman.engines.choice import EngineChoice
 from dragoman.engines.engine import Engine
 from dragoman.engines.opening import open_engine
 from dragoman.engines.torch.engine import AttentionTorchEngine
-from dragoman.figures.inspection import Inspection
 from dragoman.inference.control.control import Control
 from dragoman.inference.control.glossary import Glossary
+from dragoman.inference.subject import NO_SETTINGS, Subject, SubjectSettings
 from dragoman.inference.translation.alignment import Aligner, AttentionAligner, find_aligner
 from dragoman.inference.translation.choice import Choice
 from dragoman.inference.translation.codec import Codec
 from dragoman.inference.translation.continuous import ContinuousTranslation, continuous_engine
-from dragoman.inference.translation.inspection import TranslationInspector
 from dragoman.inference.translation.line_division import LineDivision
 from dragoman.inference.translation.request import (
     Request,
@@ -43,11 +42,13 @@ from dragoman.inference.translation.request import (
 )
 from dragoman.inference.translation.result import PairScore, Translation
 from dragoman.inference.translation.stream import LineStream, StreamSettings
+from dragoman.inference.translation.subject import TranslationSequence, TranslationSubjects, visible_engine
 from dragoman.inference.translation.training_texts import TrainingTexts
-from dragoman.models.attention_weights import AttentionChoice, AttentionMap
+from dragoman.models.attention_weights import AttentionChoice, cross_attention_layers
+from dragoman.models.kinds import TRANSLATION_MODEL, ModelKind, kind_of
 from dragoman.statistical.alignment.links import Alignment
 from dragoman.statistical.alignment.shortlist import Shortlist
-from dragoman.text.symbols import tag_languages
+from dragoman.text.symbols import UNK, tag_languages
 from dragoman.text.tokenizers import Tokenizers
 
 __all__ = ["WINDOW_BATCHES", "PairScore", "Request", "Sampling", "Translation", "Translator"]
@@ -66,6 +67,8 @@ class Translator:
     >>> best.score > second.score
     True
     """
+
+    kind: ModelKind = TRANSLATION_MODEL
 
     def __init__(
         self,
@@ -93,7 +96,7 @@ class Translator:
         usual, divides = self.training_texts.has_usual_length, not (tokenizers.reads_vectors or self.meta.whole_texts)
         self.division = LineDivision(self.meta.source_language, self.codec.fits, usual) if divides else None
         self._stream = LineStream(engine, self.codec, self.division, self.training_texts)
-        self._inspector = TranslationInspector(engine, self.codec)
+        self._subjects = TranslationSubjects(engine, self.codec, tokenizers, self.request)
 
     @classmethod
     def load(
@@ -125,7 +128,7 @@ class Translator:
         stored, head = find_aligner(folders[0], loaded.config)
         search = loaded.config.get("search")
         shortlist = Shortlist.load(folders[0], loaded.tokenizers.sizes)
-        return cls(
+        found = cls(
             opened,
             loaded.tokenizers,
             loaded.meta,
@@ -134,6 +137,8 @@ class Translator:
             supervised_attention=head,
             shortlist=shortlist,
         )
+        found.kind = kind_of(loaded.config.get("model") or {})
+        return found
 
     @classmethod
     def of(cls, loaded: LoadedModel, device: torch.device, warn_unfinished: bool = True) -> "Translator":
@@ -321,15 +326,18 @@ class Translator:
         check_batch_size(batch_size)
         pairs = self.codec.encode_pairs(sources, targets, self.source_tags.of(to, tags))
         scores = self.engine.scores(pairs, batch_size)
-        return [PairScore(score, len(pair.target) + 1) for pair, score in zip(pairs, scores, strict=True)]
+        return [
+            PairScore(score, len(pair.target) + 1, list(pair.target).count(UNK))
+            for pair, score in zip(pairs, scores, strict=True)
+        ]
 
     def align(
         self,
         sources: Sequence[str],
         targets: Sequence[str],
-        attention: AttentionChoice | None = None,
         batch_size: int = 64,
         *,
+        attention: AttentionChoice | None = None,
         to: str | None = None,
         tags: Iterable[str] = (),
     ) -> list[Alignment]:
@@ -351,24 +359,28 @@ class Translator:
             return self.aligner
         return AttentionAligner(self.engine, self.tokenizers, tags, attention or self.supervised_attention)
 
-    def attention(
-        self, source: str, target: str | None = None, to: str | None = None, tags: Iterable[str] = ()
-    ) -> list[AttentionMap]:
-        """Return the weights of every layer and head while `target` (default: the best translation) is predicted.
+    def attention_aligner(
+        self, tags: Sequence[str] = (), attention: AttentionChoice | None = None
+    ) -> AttentionAligner | None:
+        """Return the aligner by the model's attention, or None if its decoder has no attention over the source.
 
-        Raises ConfigError if the engine does not expose attention weights.
+        tags, attention: as in `aligner_of`. Raises ConfigError as `model` does.
         """
-        return self._inspector.attention(source, target, self.request(to=to, tags=tags))
+        choice, sees_source = attention or self.supervised_attention, cross_attention_layers(self.model)
+        return AttentionAligner(visible_engine(self.engine), self.tokenizers, tags, choice) if sees_source else None
 
-    def inspect(
-        self, source: str, target: str | None = None, to: str | None = None, tags: Iterable[str] = ()
-    ) -> Inspection:
-        """Return the tokens and all attention weights while `target` (default: the best translation) is predicted.
+    @property
+    def model(self) -> Any:
+        """The module that computes the translations. Raises ConfigError if its computation is not visible."""
+        return visible_engine(self.engine).model
 
-        Raises ConfigError if the model has no attention or the engine does not expose its weights, DataError for a text
-        that is blank or too long.
-        """
-        return self._inspector.inspect(source, target, self.request(to=to, tags=tags))
+    def subject(self, text: str, settings: SubjectSettings = NO_SETTINGS) -> Subject:
+        """Return the log-probability of a translation with its computation; see `TranslationSubjects.subject`."""
+        return self._subjects.subject(text, settings)
+
+    def sequence(self, text: str, settings: SubjectSettings = NO_SETTINGS) -> TranslationSequence:
+        """Return the translation of a text as a sequence of tokens; see `TranslationSubjects.sequence`."""
+        return self._subjects.sequence(text, settings)
 
     def _lines(
         self,

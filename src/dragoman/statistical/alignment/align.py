@@ -3,18 +3,23 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dragoman.base.companion import atomic_companion
-from dragoman.base.errors import ConfigError
+from dragoman.base.errors import ConfigError, reject_options
 from dragoman.base.files import check_new_folder
 from dragoman.base.log import info, quietly
 from dragoman.base.settings.load import Override, Overrides, all_overrides, load_settings
+from dragoman.checkpoint.folder import check_serves
 from dragoman.data.corpora.inputs import Lines, read_parallel
 from dragoman.statistical.alignment.links import Alignment, format_pharaoh, reversed_alignment
 from dragoman.statistical.alignment.pair_scoring import score_pairs
 from dragoman.statistical.alignment.symmetrization import heuristic_of
 from dragoman.statistical.alignment.word_aligner import AlignerConfig, WordAligner
 
+_TRAINED = "with an aligner that `dragoman align --save` has written"
+_BATCH = 64
+"""Number of sentence pairs that a translation model aligns at once."""
 _WINDOW = 10_000
 """Number of lines that are formatted and written together."""
 
@@ -24,13 +29,14 @@ class AlignedText:
     """The alignments of a parallel text.
 
     alignments: one per pair. log_probabilities: log p(target | source) + log p(source | target) of each pair, in nats.
-    scores: see `score_pairs`. aligner: the aligner, which can align further texts.
+    scores: see `score_pairs`. aligner: the aligner, which can align further texts. A model of another kind, which only
+    aligns, has neither log-probabilities nor scores.
     """
 
     alignments: list[Alignment]
     log_probabilities: list[float]
     scores: list[float]
-    aligner: WordAligner
+    aligner: Any
 
     def pharaoh(self) -> str:
         """Return the alignments in the Pharaoh format, one line per pair."""
@@ -58,7 +64,8 @@ def align(
 
     source, target: a file (plain or compressed) or a list of texts; text n of one corresponds to text n of the other.
     Words are separated by whitespace. output: a file for the alignments in the Pharaoh format, which is compressed
-    according to its suffix and appears only once it is complete. model: the folder of a trained aligner; None trains an
+    according to its suffix and appears only once it is complete. model: the folder of a trained aligner, or of a
+    model of another kind that aligns words, such as a translation model; None trains an
     aligner on the text itself. save: a new folder for the trained aligner. method: the kind of `aligner.method`.
     symmetrization: the heuristic that combines both directions, one of `Symmetrization`. reverse: the links have the
     order (target word, source word). scores: a file for one score per line (see `score_pairs`). draw: a PNG or SVG file
@@ -88,17 +95,24 @@ def align(
         check_new_folder(Path(save))
     with quietly(quiet):
         sources, targets = read_parallel(("source", source), ("target", target))
-        if model is None:
-            aligner, aligned = WordAligner.train(sources, targets, config, threads)
-            if save is not None:
-                aligner.save(save)
-                info(f"The aligner is in {save}")
+        aligner: Any
+        log_probabilities: list[float] = []
+        pair_scores: list[float] = []
+        if model is not None and not hasattr(aligner := _load(Path(model)), "align_pairs"):
+            reject_options({"--symmetrize": symmetrization, "--scores": scores, "--draw": draw}, _TRAINED)
+            alignments = aligner.align(sources, targets, _BATCH)
         else:
-            aligner = WordAligner.load(model)
-            aligned = aligner.align_pairs(sources, targets, symmetrization, threads)
-        alignments = [reversed_alignment(each) for each in aligned.alignments] if reverse else aligned.alignments
-        log_probabilities = (aligned.forward + aligned.reverse).tolist()
-        pair_scores = score_pairs(sources, targets, aligned)
+            if model is None:
+                aligner, aligned = WordAligner.train(sources, targets, config, threads)
+                if save is not None:
+                    aligner.save(save)
+                    info(f"The aligner is in {save}")
+            else:
+                aligned = aligner.align_pairs(sources, targets, symmetrization, threads)
+            alignments = aligned.alignments
+            log_probabilities = (aligned.forward + aligned.reverse).tolist()
+            pair_scores = score_pairs(sources, targets, aligned)
+        alignments = [reversed_alignment(each) for each in alignments] if reverse else alignments
         result = AlignedText(alignments, log_probabilities, pair_scores, aligner)
         if draw is not None:
             pair = _pair_to_draw(sources, targets, draw_line)
@@ -109,6 +123,11 @@ def align(
             with atomic_companion(Path(scores)) as file:
                 file.write("".join(f"{score:.4f}\n" for score in pair_scores))
     return result
+
+
+def _load(folder: Path) -> Any:
+    """Return the object of a model folder that aligns words. Raises ModelError for another kind of model."""
+    return check_serves(folder, "align").load(folder)
 
 
 def _pair_to_draw(sources: Sequence[str], targets: Sequence[str], line: int) -> tuple[str, str]:

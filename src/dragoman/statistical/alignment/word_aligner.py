@@ -20,6 +20,7 @@ from dragoman.checkpoint.folder import CONFIG, PARAMETERS, check_serves, read_co
 from dragoman.checkpoint.meta import Meta
 from dragoman.checkpoint.tensors import load_tensors
 from dragoman.models.architectures.lexicon_tables import WordAlignerConfig
+from dragoman.models.kinds import WORD_ALIGNER, ModelKind
 from dragoman.statistical.alignment.estimation.corpus import Links
 from dragoman.statistical.alignment.estimation.lexicon import Lexicon
 from dragoman.statistical.alignment.estimation.method import AlignmentModel, TrainingData
@@ -68,6 +69,9 @@ class WordAligner:
     >>> aligner.align(["a dog"], ["ein Hund"])  # (source word, target word)
     [((0, 0), (1, 1))]
     """
+
+    kind: ModelKind = WORD_ALIGNER
+    """The record of the kind of model."""
 
     def __init__(
         self,

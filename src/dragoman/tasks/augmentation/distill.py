@@ -42,7 +42,7 @@ def student_recipe(
     model folder, ConfigError for a model that does not translate and for invalid settings, and DataError if a file is
     missing.
     """
-    if "teach" not in (kind := folder_kind(teacher)).verbs:
+    if "teach" not in (kind := folder_kind(teacher)).abilities:
         raise ConfigError(f"{teacher} {kind.refusal('teach')}")
     sections: dict[str, Any] = {
         "model": {"preset": student},

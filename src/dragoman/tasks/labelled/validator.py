@@ -11,8 +11,9 @@ from pydantic import TypeAdapter
 from dragoman.base.cancellation import until_cancelled
 from dragoman.base.progress import Progress
 from dragoman.data.batches.labelled import LabelledBatch
+from dragoman.inference.abilities import Prediction
 from dragoman.inference.prediction.heads.inputs import ModelInput
-from dragoman.inference.prediction.heads.readers import HeadReader, Prediction
+from dragoman.inference.prediction.heads.readers import HeadReader
 from dragoman.inference.prediction.outputs import TOKENS, compute_outputs, length_batches
 from dragoman.metrics.labels.report import Report
 from dragoman.metrics.score import Score

@@ -15,8 +15,8 @@ from dragoman.addons.serving.queueing.background import Background
 from dragoman.addons.serving.queueing.fair_executor import FairExecutor
 from dragoman.addons.serving.service.prediction_batches import PredictionBatches, WaitingTexts
 from dragoman.addons.serving.service.prediction_queue import PredictionJob, PredictionQueue
+from dragoman.inference.prediction.examples import EncodedText
 from dragoman.inference.prediction.heads.inputs import ModelInput
-from dragoman.inference.prediction.predictor import EncodedText
 
 
 class Text(EncodedText):

@@ -10,8 +10,8 @@ from tiny_model import tiny_config, write_tiny_model
 from workbench_server import WorkbenchServer, workbench_served, write_workspace
 from workbench_tabs import WorkbenchTabs, expect, wait_until_drawn
 
+from dragoman.inference.subject import SubjectSettings
 from dragoman.inspection.rollout import attention_rollout
-from dragoman.inspection.subject import SubjectSettings
 
 SENTENCE = "source=a+dog+runs&target=ein+Hund"
 READOUT = re.compile(r"^(\S+) → (\S+): (\d\.\d+)$")

@@ -178,5 +178,7 @@ def _most_focused_map(translator: "Translator", sentence: str) -> Any:
     """Return the attention map of the cross-attention layer with the lowest entropy."""
     import numpy as np
 
-    maps = [each for each in translator.attention(sentence) if each.kind == "decoder.cross_attention"]
+    from dragoman.inspection.attention import attention_of
+
+    maps = [each for each in attention_of(translator.subject(sentence)) if each.kind == "decoder.cross_attention"]
     return min(maps, key=lambda each: float(-(each.mean * np.log(each.mean + 1e-9)).sum()))

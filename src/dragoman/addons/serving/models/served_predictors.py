@@ -6,13 +6,16 @@ from typing import Any
 
 from dragoman.addons.serving.config import EngineConfig, ModelConfig
 from dragoman.addons.serving.errors import NotFound, RequestError
+from dragoman.addons.serving.models.batched_predictor import BatchedPredictor, batched
 from dragoman.addons.serving.models.served_models import folder_version
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.base.machine.device import use_threads
-from dragoman.checkpoint.folder import folder_kind
+from dragoman.checkpoint.folder import read_config
 from dragoman.engines.choice import serves
-from dragoman.exchange.ctranslate2.folder import is_exported
+from dragoman.inference.load import kind_of, model_for
+from dragoman.inference.prediction.parts import task_names
 from dragoman.inference.prediction.predictor import Predictor
+from dragoman.models.heads.none import NoHeadConfig
 
 
 class ServedPredictor:
@@ -38,18 +41,18 @@ class ServedPredictor:
     @property
     def description(self) -> dict[str, str]:
         """The properties that are reported as metrics."""
-        kinds = ",".join(each.head.kind for each in self.tasks.values())
+        kinds = ",".join(each.task for each in self.tasks.values())
         labels = sum(len(each.labels) for each in self.tasks.values())
-        precision = next(iter(self.tasks.values())).engine.precision
+        precision = next(iter(self.tasks.values())).precision
         return {"task": kinds, "labels": str(labels), "precision": precision}
 
     def as_json(self) -> dict[str, Any]:
         """Return the properties for clients as JSON types."""
-        tasks = {name: {"task": each.head.kind, "labels": list(each.labels)} for name, each in self.tasks.items()}
+        tasks = {name: {"task": each.task, "labels": list(each.labels)} for name, each in self.tasks.items()}
         only = tasks.get("")
         return {"name": self.name, "kind": "prediction", **({"tasks": tasks} if only is None else only)}
 
-    def choose(self, task: str | None) -> Predictor:
+    def choose(self, task: str | None) -> BatchedPredictor:
         """Return the predictor of a task; None: the only one. Raises RequestError for an unknown name."""
         if task is None and len(self.tasks) == 1:
             return next(iter(self.tasks.values()))
@@ -74,16 +77,19 @@ class ServedPredictor:
         return True
 
 
-def _load(config: ModelConfig, engine: EngineConfig) -> dict[str, Predictor]:
+def _load(config: ModelConfig, engine: EngineConfig) -> dict[str, BatchedPredictor]:
     # an engine that is selected for the translation models of a server may not serve others
     name = engine.name if serves(engine.name, "predict") else "auto"
     try:
-        tasks = Predictor.load_tasks(config.path, engine.device, engine=name, precision=engine.precision)
+        if task_names(read_config(config.path)["model"]):  # their predictors share an encoder
+            return dict(Predictor.load_tasks(config.path, engine.device, engine=name, precision=engine.precision))
+        preferred = {"engine": name, "precision": engine.precision}
+        model = batched(model_for("predict", config.path, engine.device, preferred=preferred))
     except ConfigError as error:
         raise ConfigError(f"{config.path}: {error}") from None
-    if not all(predictor.has_head for predictor in tasks.values()):
+    if model.task == NoHeadConfig().kind:
         raise ModelError(f"{config.path} has no head, so it predicts no labels: train one with train.start")
-    return tasks
+    return {"": model}
 
 
 class Predictors(Mapping[str, ServedPredictor]):
@@ -115,4 +121,4 @@ class Predictors(Mapping[str, ServedPredictor]):
 
 def is_prediction_model(folder: Path) -> bool:
     """Return whether a model folder predicts labels. Raises ModelError if the path is not a model folder."""
-    return not is_exported(folder) and "predict" in folder_kind(folder).verbs
+    return "predict" in kind_of(folder).abilities

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from itertools import cycle
 from threading import Lock
 
+from dragoman.addons.serving.models.batched_predictor import BatchedPredictor
 from dragoman.base.cancellation import check_cancelled
-from dragoman.inference.prediction.heads.readers import Prediction
-from dragoman.inference.prediction.predictor import EncodedText, Predictor
+from dragoman.inference.abilities import Prediction
+from dragoman.inference.prediction.examples import EncodedText
 
 
 @dataclass(eq=False)
@@ -20,7 +21,7 @@ class WaitingTexts:
     time that its batches took.
     """
 
-    predictor: Predictor
+    predictor: BatchedPredictor
     texts: Sequence[EncodedText]
     predictions: list[Prediction] = field(default_factory=list)
     seconds: float = 0.0

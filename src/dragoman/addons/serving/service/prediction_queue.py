@@ -6,12 +6,13 @@ from typing import Any, Protocol
 
 from dragoman.addons.serving.access.quota import Reservation
 from dragoman.addons.serving.errors import QueueFull, RequestError
+from dragoman.addons.serving.models.batched_predictor import BatchedPredictor
 from dragoman.addons.serving.models.served_predictors import ServedPredictor
 from dragoman.addons.serving.service.prediction_batches import PredictionBatches, WaitingTexts
 from dragoman.base.cancellation import until_cancelled
 from dragoman.base.errors import ConfigError, DataError
-from dragoman.inference.prediction.heads.readers import Prediction
-from dragoman.inference.prediction.predictor import EncodedText, Predictor, Text
+from dragoman.inference.abilities import Prediction
+from dragoman.inference.prediction.examples import EncodedText, Text
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ class PredictionQueue:
         return [each if isinstance(each, RequestError) else PredictedText(next(results), each.cut) for each in encoded]
 
 
-def _encode(predictor: Predictor, texts: Sequence[Text]) -> list[EncodedText | RequestError]:
+def _encode(predictor: BatchedPredictor, texts: Sequence[Text]) -> list[EncodedText | RequestError]:
     """Encode all texts together, or one by one if one of them has an error."""
     try:
         return list(predictor.encode(texts))

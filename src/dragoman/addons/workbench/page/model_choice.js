@@ -8,7 +8,7 @@ export class ModelChoice {
   constructor(label, workspace, onChoose) {
     this.workspace = workspace;
     const [menu, slider] = [newId(), newId()];
-    const models = workspace.models.filter(({ verbs }) => verbs.includes("translate")).map(({ name }) => name);
+    const models = workspace.models.filter(({ abilities }) => abilities.includes("translate")).map(({ name }) => name);
     this.models = new Set(models);
     const runs = Object.keys(workspace.checkpoints).filter((name) => !this.models.has(name) && workspace.checkpoints[name].length);
     const options = [...models, ...runs].map((name) => make("option", { value: name }, name));

@@ -28,7 +28,7 @@ export class SentenceForm {
     const model = modelOf(this.workspace, state);
     const [source, target] = model?.languages ?? [null, null];
     this.model = model;
-    this.target.hidden = !this.translation || model?.verbs.includes("translate") === false;
+    this.target.hidden = !this.translation || model?.abilities.includes("translate") === false;
     showText(this.source.field, state.source ?? "", source);
     showText(this.target.field, state[this.translation?.name] ?? "", target);
     this.example.hidden = Boolean(state.source) || !(source in EXAMPLES);

@@ -4,13 +4,14 @@ from typing import Literal
 
 from pydantic import Field
 
+from dragoman.addons.lecture.demo_links import grammar_gold, grammar_translation
 from dragoman.addons.workbench.views.view import SentenceState, ViewContent
 from dragoman.addons.workbench.workspace import Workspace, other_attention
 from dragoman.base.errors import ConfigError
 from dragoman.figures.alignments import GOLD
 from dragoman.figures.figure import Figure
-from dragoman.figures.inspection import check_not_blank
-from dragoman.inspection.alignments import ATTENTION, GRADIENT, STORED, grammar_gold, grammar_translation
+from dragoman.inference.subject import check_not_blank
+from dragoman.inspection.alignments import ATTENTION, GRADIENT, STORED
 
 DEMO = "demo"
 """The value of the annotated links that stands for those of the embedded corpus."""

@@ -11,7 +11,7 @@ from dragoman.base.errors import ConfigError
 from dragoman.figures.figure import Figure
 from dragoman.figures.head_lines import head_lines
 from dragoman.figures.heads import head_grid, single_head
-from dragoman.figures.inspection import Inspection
+from dragoman.inspection.inspection import Inspection
 from dragoman.inspection.rollout import Rollout, roll_out
 from dragoman.models.attention_weights import KINDS, AttentionMap
 

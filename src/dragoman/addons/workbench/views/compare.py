@@ -8,7 +8,7 @@ from dragoman.addons.workbench.views.view import SentenceState, ViewContent
 from dragoman.addons.workbench.workspace import Workspace, WorkspaceModel
 from dragoman.base.errors import ConfigError
 from dragoman.figures.figure import Figure
-from dragoman.figures.inspection import check_not_blank, check_token_count
+from dragoman.inference.subject import check_not_blank, check_token_count
 from dragoman.inspection.comparison import compare_translations, rank_pairs
 
 MAX_PAIRS = 100

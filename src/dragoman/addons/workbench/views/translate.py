@@ -7,7 +7,7 @@ from pydantic import Field
 from dragoman.addons.workbench.views.view import SentenceState, ViewContent
 from dragoman.addons.workbench.workspace import Workspace
 from dragoman.figures.bars import Bars
-from dragoman.figures.inspection import check_not_blank
+from dragoman.inference.subject import check_not_blank
 
 
 class TranslateState(SentenceState):

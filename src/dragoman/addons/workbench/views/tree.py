@@ -5,11 +5,12 @@ from typing import Literal
 from pydantic import Field
 
 from dragoman.addons.lecture.example_trees import EXAMPLE_TREES
+from dragoman.addons.lecture.tree_searches import compare_tree_searches
 from dragoman.addons.workbench.views.view import SentenceState, ViewContent
 from dragoman.addons.workbench.workspace import Workspace
 from dragoman.base.settings.load import parse_settings
 from dragoman.decode.search import SearchConfig
-from dragoman.inspection.searches import SearchComparison, compare_searches, compare_tree_searches
+from dragoman.inspection.searches import SearchComparison, compare_searches
 
 
 class TreeState(SentenceState):

@@ -14,12 +14,11 @@ from dragoman.addons.workbench.workspace import Workspace
 from dragoman.base.errors import ConfigError
 from dragoman.figures.bars import Bars
 from dragoman.figures.figure import Figure
-from dragoman.inference.generation.language_model import LanguageModel
-from dragoman.inference.prediction.predictor import Predictor
+from dragoman.inference.abilities import SupportsInspect
+from dragoman.inference.subject import Subject, SubjectSettings
 from dragoman.inspection.heads import Head, check_heads, heads_of, heads_off
 from dragoman.inspection.lens import DecoderLens, subject_lens
-from dragoman.inspection.next_tokens import NextTokens, continue_prefix, subject_next_tokens
-from dragoman.inspection.subject import Loaded, Subject, SubjectSettings, subject_of, text_subject, visible_model
+from dragoman.inspection.next_tokens import NextTokens, continue_prefix, sequence_of, subject_next_tokens
 from dragoman.text.symbols import BOS, EOS, PAD
 
 
@@ -76,10 +75,10 @@ class WhatIfState(SentenceState):
         """
         opened = workspace.model(self.model)
         loaded = opened.loaded
-        if isinstance(loaded, Predictor):
+        if opened.kind.abilities.isdisjoint({"translate", "generate"}):
             raise ConfigError(f"{opened.name} {opened.kind.refusal('generate')}")
         usual = workspace.subject(self.model, self.source, self.target, self.to)
-        off = check_heads(visible_model(loaded), self.off)
+        off = check_heads(loaded.model, self.off)
         key = ("what-if", opened.name, self.source, self.target, self.to)
         before = workspace.remember(key, usual.values)
         change = workspace.remember(
@@ -119,8 +118,10 @@ class WhatIfState(SentenceState):
             )
         return change.lens.layers[self.layer].positions
 
-    def _change(self, loaded: Loaded, usual: Subject, before: NDArray[np.float64], off: tuple[Head, ...]) -> _Change:
-        with heads_off(visible_model(loaded), off) if off else nullcontext():
+    def _change(
+        self, loaded: SupportsInspect, usual: Subject, before: NDArray[np.float64], off: tuple[Head, ...]
+    ) -> _Change:
+        with heads_off(loaded.model, off) if off else nullcontext():
             after = usual.values() if off else before
             changed = self._changed(loaded, usual)
             lens: DecoderLens | str
@@ -134,16 +135,14 @@ class WhatIfState(SentenceState):
             values = np.log([each.actual_probability or float_info.min for each in last])  # 0 if rounded
         return _Change(changed, after, values, lens, last)
 
-    def _changed(self, loaded: Loaded, usual: Subject) -> Subject:
+    def _changed(self, loaded: SupportsInspect, usual: Subject) -> Subject:
         """Return the output that begins with the forced tokens, or is searched without the heads."""
-        is_translated_again = not isinstance(loaded, LanguageModel) and self.off and not self.target
-        if not self.prefix_ids and not is_translated_again:
+        is_predicted_again = usual.source is not None and self.off and not self.target
+        if not self.prefix_ids and not is_predicted_again:
             return usual
-        text = "" if isinstance(loaded, LanguageModel) else self.source
-        best = continue_prefix(loaded, text, self.prefix_ids, SubjectSettings(to=self.to or None))
-        if isinstance(loaded, LanguageModel):
-            return text_subject(loaded, best.ids)
-        return subject_of(loaded, self.source, SubjectSettings(target=best.ids, to=self.to or None))
+        text, settings = usual.source or "", SubjectSettings(to=self.to or None)
+        best = continue_prefix(loaded, text, self.prefix_ids, settings)
+        return sequence_of(loaded, text, settings).subject(best.ids)
 
 
 def _bars(alternatives: NextTokens, actual: int, position: int, layer: int | None) -> Bars:
@@ -188,10 +187,10 @@ def _output(subject: Subject, values: Any) -> dict[str, Any]:
     }
 
 
-def _layers(loaded: Loaded) -> list[dict[str, Any]]:
+def _layers(loaded: SupportsInspect) -> list[dict[str, Any]]:
     """Return the number of heads of each layer, empty for a model without heads."""
     try:
-        heads = heads_of(visible_model(loaded))
+        heads = heads_of(loaded.model)
     except ConfigError:
         return []
     counts: dict[tuple[str, int], int] = {}

@@ -36,13 +36,13 @@ def perplexity(
     """
     from dragoman.base.errors import ConfigError, reject_options
     from dragoman.evaluation.denoising import is_denoising_folder
-    from dragoman.evaluation.score import is_language_model_folder
+    from dragoman.exchange.ctranslate2.folder import check_model_kind
 
     division: dict[str, Any] = {"documents": documents, "heading": heading, "threads": threads}
     if is_denoising_folder(model):
         reject_options({"--stride": stride}, "with a language model")
         _print_restoring(model, text, as_json, {**division, "device": device})
-    elif not is_language_model_folder(model):
+    elif check_model_kind(model, "score").reads_source:
         raise ConfigError(
             f"{model} is a translation model: dragoman score computes the perplexity of translations, with --source "
             "FILE and --target FILE"
@@ -69,11 +69,12 @@ def _print_perplexities(
 ) -> None:
     """Print the perplexities of a language model on each text. arguments: of `score`."""
     from dragoman.evaluation.score import score
-    from dragoman.inference.generation.language_model import LanguageModel
+    from dragoman.inference.load import model_for
+    from dragoman.text.tokenizers import Tokenizers
 
-    loaded = LanguageModel.load(model, device, "score")
+    loaded = model_for("score", model, device)
     results = [(text, score(loaded, text, **arguments)) for text in texts]
-    tokenizer = loaded.tokenizer
+    tokenizer = Tokenizers.load(model).target
     if as_json:
         values = [{"text": str(text), "documents": len(each.each), **each.total.as_json()} for text, each in results]
         vocabulary = {"kind": tokenizer.kind, "size": tokenizer.size, "fingerprint": tokenizer.fingerprint}

@@ -12,8 +12,6 @@ from dragoman.cli.options import Model
 if TYPE_CHECKING:
     from dragoman.inspection.alignments import AlignmentComparison
 
-DEMO = "demo"
-
 
 @command("dragoman inspect alignment runs/en-de 'A dog runs.' --aligner aligner")
 def alignment(
@@ -26,8 +24,7 @@ def alignment(
         typer.Option(
             "--gold",
             metavar="LINKS",
-            help="Annotated links of words numbered from 0, such as '0-0 1?2' (? for a possible link), or demo for "
-            "those of a sentence pair of the demo.",
+            help="Annotated links of words numbered from 0, such as '0-0 1?2' (? for a possible link).",
         ),
     ] = None,
     aligner: Annotated[
@@ -42,19 +39,13 @@ def alignment(
     """Show word alignments by attention, by gradients and by word aligners."""
     import json
 
-    from dragoman.base.errors import ConfigError
-    from dragoman.inference.translation.translator import Translator
-    from dragoman.inspection.alignments import compare_alignments, grammar_gold
-    from dragoman.statistical.alignment.word_aligner import WordAligner
+    from dragoman.inference.load import model_for, require
+    from dragoman.inspection.alignments import compare_alignments
 
     loaded = options.load(model, out=out)
-    if not isinstance(loaded, Translator):
-        raise ConfigError(f"{model} does not translate, so it aligns no words: give a translation model")
-    if gold == DEMO and target is None:
-        raise ConfigError("--gold demo needs the reference of the sentence as --target")
-    links = grammar_gold(text, target) if gold == DEMO and target is not None else gold
-    others = {each.name: WordAligner.load(each) for each in aligner or ()}
-    found = compare_alignments(loaded, text, options.settings(target), links, others)
+    require(loaded, "translate", model)
+    others = {each.name: model_for("align", each) for each in aligner or ()}
+    found = compare_alignments(loaded, text, options.settings(target), gold=gold, aligners=others)
     print(json.dumps(found.as_json(), ensure_ascii=False) if as_json else _table(found))
     write_figures(out, {"alignment": found.figure()})
 

@@ -41,14 +41,14 @@ def heads(
     import json
 
     from dragoman.base.errors import reject_options
-    from dragoman.inference.prediction.nodes import NodePredictor
+    from dragoman.inference.load import require
     from dragoman.inspection.ablation import ablate_heads
     from dragoman.inspection.importance import head_importance
 
-    loaded = options.load_any(model, labels)
+    loaded = options.load(model, labels)
     settings = options.settings(target, labels)
-    if isinstance(loaded, NodePredictor):
-        settings = replace(settings, graph=loaded.graph(nodes, edges))
+    if "classify_nodes" in loaded.kind.abilities:
+        settings = replace(settings, graph=require(loaded, "classify_nodes").graph(nodes, edges))
     else:
         reject_options({"--nodes": nodes, "--edges": edges}, "with a model that classifies nodes")
     if off:

@@ -28,10 +28,9 @@ def lens(
 
     from dragoman.inspection.heads import heads_off
     from dragoman.inspection.lens import decoder_lens
-    from dragoman.inspection.subject import visible_model
 
     loaded = options.load(model, out=out)
-    with heads_off(visible_model(loaded), off or ()):
+    with heads_off(loaded.model, off or ()):
         found = decoder_lens(loaded, text, options.settings(target), count)
     print(json.dumps(found.as_json(), ensure_ascii=False) if as_json else _table(found))
     write_figures(out, {"lens": found.figure(), "predictions": found.predictions()})

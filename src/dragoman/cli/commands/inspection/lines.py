@@ -6,7 +6,6 @@ import typer
 
 from dragoman.cli.command import command
 from dragoman.cli.commands.inspection.options import AnalysedText, FigureFile, ModelOptions, Target
-from dragoman.cli.option_groups import split_tags
 from dragoman.cli.options import Model
 
 
@@ -40,16 +39,10 @@ def lines(
 
     For example, draw the lines from a verb to who acted, and on whom.
     """
-    from dragoman.base.errors import reject_options
     from dragoman.base.files import check_new_files
-    from dragoman.inference.translation.translator import Translator
+    from dragoman.inspection.inspect import inspection_of
 
     check_new_files({"--out": out})
     loaded = options.load(model)
-    if isinstance(loaded, Translator):
-        inspection = loaded.inspect(text, target, to=options.to, tags=split_tags(options.tags))
-    else:
-        given = {"--target": target, "--to": options.to, "--tags": options.tags}
-        reject_options(given, "with a translation model")
-        inspection = loaded.inspect(text)
+    inspection = inspection_of(loaded.subject(text, options.settings(target)))
     inspection.lines(kind, layer, head, token).write(out)

@@ -37,26 +37,19 @@ def next_tokens(
     """
     import json
 
-    from dragoman.inference.prediction.predictor import Predictor
     from dragoman.inspection.heads import heads_off
-    from dragoman.inspection.next_tokens import continue_prefix, continue_tree, next_tokens
-    from dragoman.inspection.subject import visible_model
+    from dragoman.inspection.next_tokens import continue_prefix, next_tokens
 
     loaded, settings = options.load(model, out=out), options.settings()
-    with heads_off(visible_model(loaded), off or ()):
+    with heads_off(loaded.model, off or ()):
         found = next_tokens(loaded, text, prefix, settings, count)
-        if isinstance(loaded, Predictor):
-            tree = continue_tree(loaded, text, prefix)
-            best, log_probability, score = str(tree.tree.rooted()), tree.score, tree.score
-        else:
-            output = continue_prefix(loaded, text, prefix, settings)
-            best, log_probability, score = output.text, output.log_probability, output.score
+        best = continue_prefix(loaded, text, prefix, settings)
     if as_json:
-        result = {"text": best, "log_probability": log_probability, "score": score}
+        result = {"text": best.text, "log_probability": best.log_probability, "score": best.score}
         print(json.dumps({**found.as_json(), "output": result}, ensure_ascii=False))
     else:
         print(_table(found))
-        print(f"{best}  (log-probability {log_probability:.4f})")
+        print(f"{best.text}  (log-probability {best.log_probability:.4f})")
     write_figures(out, {"next": found.figure()})
 
 

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dragoman.figures.figure import Figure
-    from dragoman.inference.prediction.predictor import Text
-    from dragoman.inspection.subject import Analysed, Loaded, SubjectSettings
+    from dragoman.inference.abilities import SupportsInspect
+    from dragoman.inference.prediction.examples import Text
+    from dragoman.inference.subject import SubjectSettings
 
 AnalysedText = Annotated[
     str,
@@ -66,14 +67,6 @@ class LabelOptions:
         """Return the text, or the pair of texts."""
         return text if self.pair is None else (text, self.pair)
 
-    def check_pair(self, loaded: "Analysed") -> None:
-        """Raise ConfigError for a pair with a model that reads no pairs."""
-        from dragoman.base.errors import reject_options
-        from dragoman.inference.prediction.predictor import Predictor
-
-        if not isinstance(loaded, Predictor):
-            reject_options({"--pair": self.pair}, "with a model that predicts labels")
-
 
 @dataclass(frozen=True)
 class ModelOptions:
@@ -85,36 +78,23 @@ class ModelOptions:
     threads: Threads = None
     quiet: Quiet = False
 
-    def load(self, folder: Path, labels: LabelOptions | None = None, out: Path | None = None) -> "Loaded":
+    def load(self, folder: Path, labels: LabelOptions | None = None, out: Path | None = None) -> "SupportsInspect":
         """Load a model with the engine whose computation is visible. out: the folder of the figures.
 
-        Raises ConfigError if `out` exists and is not empty, and the errors of `load_model`.
+        Raises ConfigError if `out` exists and is not empty, and the errors of `open_visible`.
         """
         from dragoman.base.files import check_new_folder
         from dragoman.base.machine.device import use_threads
-        from dragoman.inspection.loading import load_model
+        from dragoman.inspection.inspect import open_visible
 
         if out is not None:
             check_new_folder(out)
         use_threads(self.threads)
-        loaded = load_model(folder, self.device, task=None if labels is None else labels.task)
-        if labels is not None:
-            labels.check_pair(loaded)
-        return loaded
-
-    def load_any(self, folder: Path, labels: LabelOptions) -> "Analysed":
-        """Load a model as `load` does, or one that classifies the nodes of a graph."""
-        from dragoman.base.machine.device import use_threads
-        from dragoman.inspection.loading import load_analysed
-
-        use_threads(self.threads)
-        loaded = load_analysed(folder, self.device, task=labels.task)
-        labels.check_pair(loaded)
-        return loaded
+        return open_visible(folder, self.device, None if labels is None else labels.task)
 
     def settings(self, target: str | None = None, labels: LabelOptions | None = None) -> "SubjectSettings":
         """Return the settings of an analysis."""
-        from dragoman.inspection.subject import SubjectSettings
+        from dragoman.inference.subject import SubjectSettings
 
         word, mask = (None, None) if labels is None else (labels.word, labels.mask)
         return SubjectSettings(target, self.to, tuple(split_tags(self.tags)), word, mask)

@@ -34,16 +34,13 @@ def tree(
     They are drawn by step and rank, with the best translation and the greedy path. With --exact, also draw the path of
     the best translation, and report whether the search or the model errs.
     """
-    from dragoman.base.errors import ConfigError
     from dragoman.base.files import check_new_files
     from dragoman.base.log import info
-    from dragoman.inference.translation.translator import Translator
+    from dragoman.inference.load import require
     from dragoman.inspection.searches import compare_searches
 
     check_new_files({"--out": out})
-    loaded = options.load(model)
-    if not isinstance(loaded, Translator):
-        raise ConfigError(f"{model} does not translate: only translation models have a search tree")
+    loaded = require(options.load(model), "translate", model)
     request = loaded.request(
         beam=beam,
         nbest=nbest,

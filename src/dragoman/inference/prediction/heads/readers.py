@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from dragoman.inference.abilities import Prediction
 from dragoman.inference.prediction.heads.answering import AnswerFinder
 from dragoman.inference.prediction.heads.classification import TextClassifier
 from dragoman.inference.prediction.heads.filling import MaskFiller
@@ -18,14 +19,6 @@ from dragoman.models.heads.texts import ClassificationHeadConfig, RegressionHead
 from dragoman.models.heads.tree_decoder import TreeDecoderHeadConfig
 from dragoman.models.heads.union import HeadConfig
 from dragoman.text.tokenizer import Tokenizer
-
-
-class Prediction(Protocol):
-    """The prediction for one example."""
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the prediction as JSON types."""
-        ...
 
 
 class HeadReader(Protocol):

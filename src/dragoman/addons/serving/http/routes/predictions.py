@@ -13,7 +13,7 @@ from dragoman.addons.serving.http.requests import ERRORS, Error, check_texts, de
 from dragoman.addons.serving.service.prediction_queue import PredictedText, PredictionJob
 from dragoman.addons.serving.service.service import Service
 from dragoman.data.labelled.examples import LabelledText, Question, TaggedSentence
-from dragoman.inference.prediction.predictor import Text
+from dragoman.inference.prediction.examples import Text
 
 
 class PairField(BaseModel):

@@ -57,7 +57,7 @@ export class AlignmentView {
     this.showOthers(model, [state.others ?? []].flat());
     if (document.activeElement !== this.gold) this.gold.value = state.gold ?? "";
     this.remove.hidden = !state.gold;
-    if (model && !model.verbs.includes("translate")) return `${model.name} is a ${model.kind}, which has no translations to align`;
+    if (model && !model.abilities.includes("translate")) return `${model.name} is a ${model.kind}, which has no translations to align`;
     if (!state.source?.trim()) return "Enter a sentence to see which of its words the model links to those of the translation";
     if (state.gold && state.gold.trim() !== DEMO && !state.target) return "The annotated links belong to a translation: enter it, or remove the links";
     return "";
@@ -86,7 +86,7 @@ export class AlignmentView {
     const { models, aligners } = this.context.workspace;
     const listed = [
       ...aligners.map((name) => [name, name]),
-      ...models.filter((each) => each !== model && each.verbs.includes("translate")).map(({ name }) => [name, `attention of ${name}`]),
+      ...models.filter((each) => each !== model && each.abilities.includes("translate")).map(({ name }) => [name, `attention of ${name}`]),
     ];
     this.others.hidden = !listed.length;
     const names = JSON.stringify(listed);

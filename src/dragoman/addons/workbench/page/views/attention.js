@@ -64,7 +64,7 @@ export class AttentionView {
   missing(state) {
     this.form.show(state);
     const model = modelOf(this.context.workspace, state);
-    if (model && !model.verbs.includes("inspect")) return `${model.name} is a ${model.kind}, which has no attention`;
+    if (model && !model.abilities.includes("inspect")) return `${model.name} is a ${model.kind}, which has no attention`;
     return state.source?.trim() ? "" : "Enter a sentence to see how the model attends to its tokens";
   }
 

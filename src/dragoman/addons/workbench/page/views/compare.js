@@ -60,7 +60,7 @@ export class CompareView {
     this.sides[0].show(first);
     this.sides[1].show(other);
     for (const model of [first, other].map((name) => modelOf(this.context.workspace, { model: name }))) {
-      if (model && !model.verbs.includes("translate")) return `${model.name} is a ${model.kind}, which does not translate`;
+      if (model && !model.abilities.includes("translate")) return `${model.name} is a ${model.kind}, which does not translate`;
     }
     return state.source?.trim() ? "" : "Enter a sentence to compare its translations by two models or checkpoints";
   }

@@ -74,7 +74,7 @@ export class TranslateView {
     this.nbest.show(state.nbest ?? 5);
     this.example.hidden = Boolean(state.source) || !(source in EXAMPLES);
     this.target.isStale = true;
-    if (model && !model.verbs.includes("translate")) return `${model.name} is a ${model.kind}, which does not translate`;
+    if (model && !model.abilities.includes("translate")) return `${model.name} is a ${model.kind}, which does not translate`;
     if (this.source.isTooLong) return "The text is too long";
     return state.source?.trim() ? "" : "Enter a sentence to see its translations";
   }

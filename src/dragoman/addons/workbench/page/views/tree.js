@@ -77,7 +77,7 @@ export class TreeView {
     if (state.example) return "";
     const model = modelOf(this.context.workspace, state);
     if (!model && !state.model) return "No model is open: choose one of the lecture's trees";
-    if (model && !model.verbs.includes("translate")) return `${model.name} is a ${model.kind}, which does not search for translations`;
+    if (model && !model.abilities.includes("translate")) return `${model.name} is a ${model.kind}, which does not search for translations`;
     return state.source?.trim() ? "" : "Enter a sentence to see how the model searches for its translation";
   }
 

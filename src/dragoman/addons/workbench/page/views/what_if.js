@@ -70,7 +70,7 @@ export class WhatIfView {
   missing(state) {
     this.form.show(state);
     const model = modelOf(this.context.workspace, state);
-    if (model && !model.verbs.some((verb) => verb === "translate" || verb === "generate")) return `${model.name} is a ${model.kind}, which generates no tokens`;
+    if (model && !model.abilities.some((each) => each === "translate" || each === "generate")) return `${model.name} is a ${model.kind}, which generates no tokens`;
     return state.source?.trim() ? "" : "Enter a sentence to force tokens of its translation, or to switch heads off";
   }
 

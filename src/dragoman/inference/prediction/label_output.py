@@ -1,8 +1,7 @@
-"""The inspection of a prediction: the attention weights, and the words that carried the label."""
+"""The number that explains a prediction: the logit of a label, the score of an answer, or the logit of a token."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,28 +11,28 @@ from torch import Tensor
 
 from dragoman.base.errors import ConfigError, DataError, ModelError
 from dragoman.data.labelled.examples import Question
-from dragoman.figures.inspection import Inspection, check_not_blank, check_token_count
+from dragoman.inference.abilities import Prediction
 from dragoman.inference.prediction.heads.answering import AnswerPrediction
 from dragoman.inference.prediction.heads.chains import TagSequence
 from dragoman.inference.prediction.heads.classification import ClassPrediction
 from dragoman.inference.prediction.heads.filling import MASK_SYMBOL, FillPrediction
 from dragoman.inference.prediction.heads.inputs import ModelInput
-from dragoman.inference.prediction.heads.parsing import TreePrediction
-from dragoman.inference.prediction.heads.readers import Prediction
 from dragoman.inference.prediction.heads.regression import ValuePrediction
 from dragoman.inference.prediction.heads.tagging import TagPrediction
-from dragoman.inference.prediction.input_words import InputWords, texts_of, token_names, words_of
-from dragoman.inference.prediction.outputs import compute_outputs
-from dragoman.inference.prediction.tree_inspection import inspect_tree
-from dragoman.models.architectures.encoder_only import EncoderOnly
-from dragoman.models.attention_weights import AttentionMap, record_rows, without_weights
+from dragoman.inference.prediction.input_words import texts_of
+from dragoman.inference.subject import SubjectSettings, check_not_blank
 from dragoman.models.heads.masked_language_model import MaskedOutput
 from dragoman.models.heads.tagging import ChainOutput
-from dragoman.models.relevance import Relevance, RelevantText, gradient_times_input
-from dragoman.text.symbols import BOS, EOS
 from dragoman.text.tokenizer import Tokenizer
 
-_KIND = "encoder.self_attention"
+
+@dataclass(frozen=True)
+class PredictedExample:
+    """An example with the inputs of the model for it, and its prediction."""
+
+    example: Any
+    inputs: Sequence[ModelInput]
+    prediction: Prediction
 
 
 @dataclass(frozen=True)
@@ -134,105 +133,28 @@ def _values(outputs: Any) -> Any:
 
 
 def explained_output(
-    tokenizer: Tokenizer,
-    labels: Sequence[str],
-    example: Any,
-    inputs: Sequence[ModelInput],
-    prediction: Prediction,
-    word: int | None = None,
-    mask: int | None = None,
+    tokenizer: Tokenizer, labels: Sequence[str], predicted: PredictedExample, settings: SubjectSettings
 ) -> LabelOutput | FilledMask:
-    """Return the output of the model that a prediction follows from. Arguments and errors: see `inspect_prediction`."""
-    _check_choices(prediction, word, mask)
-    for text in texts_of(example):
-        check_not_blank(text, "text")
-    if isinstance(prediction, FillPrediction):
-        return _filled_mask(inputs[0], prediction, 1 if mask is None else mask)
-    return _output(labels, inputs, prediction, word, tokenizer, example)
+    """Return the output of the model that a prediction follows from.
 
-
-def _check_choices(prediction: Prediction, word: int | None, mask: int | None) -> None:
-    """Raise ConfigError for a word or a mask that the prediction does not have."""
+    labels: names of the classes. settings: the word or the mask that is explained. Raises ConfigError for a word or
+    mask that does not exist or that the model does not predict, DataError for a blank text and for one without
+    `<mask>`, and ModelError for a head whose predictions cannot be explained.
+    """
+    prediction, word, mask = predicted.prediction, settings.word, settings.mask
     if word is not None and not isinstance(prediction, TagPrediction):
         raise ConfigError("a word can be chosen only for a model that predicts tags: leave out --word")
     if mask is not None and not isinstance(prediction, FillPrediction):
         raise ConfigError("a mask can be chosen only for a masked language model: leave out --mask")
+    for text in texts_of(predicted.example):
+        check_not_blank(text, "text")
+    if isinstance(prediction, FillPrediction):
+        return _filled_mask(predicted.inputs[0], prediction, 1 if mask is None else mask)
+    return _output(tokenizer, labels, predicted, word)
 
 
-def inspect_prediction(
-    model: EncoderOnly,
-    tokenizer: Tokenizer,
-    labels: Sequence[str],
-    example: Any,
-    inputs: Sequence[ModelInput],
-    prediction: Prediction,
-    word: int | None = None,
-    mask: int | None = None,
-) -> Inspection:
-    """Return the attention weights for an example, and the relevance of its words for the prediction.
-
-    A parser has a tree instead of the relevance.
-
-    labels: names of the classes. word: number of the word, counted from 1, whose tag is explained; None: the first word
-    of the first span, or the first word. mask: number of the `<mask>` whose token is explained; None: the first. Raises
-    ConfigError for a word or mask that does not exist or that the model does not predict, DataError for a blank or too
-    long text and for one without `<mask>`, and ModelError for a head whose predictions cannot be explained.
-    """
-    _check_choices(prediction, word, mask)
-    texts = texts_of(example)
-    if isinstance(prediction, TreePrediction):
-        check_not_blank(texts[0], "text")
-        return inspect_tree(model, tokenizer, example, inputs[0], prediction)
-    output = explained_output(tokenizer, labels, example, inputs, prediction, word, mask)
-    check_token_count(len(output.row.ids))
-    device = next(model.parameters()).device
-    tokens = torch.tensor([output.row.ids], device=device)
-    arguments = (tokens, torch.ones_like(tokens, dtype=torch.bool))
-    names = token_names(tokenizer, output.row)
-    lengths = _encoded_lengths(model, output.row.ids)
-    weights = record_rows(model, *arguments)
-    maps = [AttentionMap(name, _diagonal(each, lengths), names, names) for name, each in weights.items()]
-    value, rows = gradient_times_input(model, arguments, output.select)
-    products = np.concatenate([row[:length] for row, length in zip(rows, lengths, strict=True)])
-    words = list(words_of(tokenizer, example, output.row, isinstance(output, FilledMask)))
-    relevance = _relevance(words, output, value, products)
-    erasure = _erasure(model, words, output, value)
-    absent = without_weights(model, (_KIND,))
-    places = prediction.fills if isinstance(prediction, FillPrediction) else ()
-    fills = tuple(tuple((each.text, each.probability) for each in place) for place in places)
-    return Inspection(" / ".join(texts), output.label, tuple(maps), tuple(absent), relevance, erasure, fills)
-
-
-def _encoded_lengths(model: EncoderOnly, ids: Sequence[int]) -> list[int]:
-    """Return the lengths of the rows that the model encodes for an input: one row, or one per text of a pair."""
-    if not model.encodes_separately:
-        return [len(ids)]
-    first = list(pairwise(ids)).index((EOS, BOS)) + 1
-    return [first, len(ids) - first]
-
-
-def _diagonal(weights: NDArray[np.float32], lengths: Sequence[int]) -> NDArray[np.float32]:
-    """Return the weights (heads, S, S) of an input. Texts that are encoded separately do not attend to each other.
-
-    weights: (N, heads, W, W) of the rows that the model encodes. lengths: number of tokens of each row.
-    """
-    joined = np.zeros((weights.shape[1], sum(lengths), sum(lengths)), np.float32)
-    start = 0
-    for row, length in zip(weights, lengths, strict=True):
-        part = slice(start, start + length)
-        joined[:, part, part] = row[:, :length, :length]
-        start += length
-    return joined
-
-
-def _output(
-    labels: Sequence[str],
-    inputs: Sequence[ModelInput],
-    prediction: Prediction,
-    word: int | None,
-    tokenizer: Tokenizer,
-    example: Any,
-) -> LabelOutput:
+def _output(tokenizer: Tokenizer, labels: Sequence[str], predicted: PredictedExample, word: int | None) -> LabelOutput:
+    inputs, prediction = predicted.inputs, predicted.prediction
     if isinstance(prediction, ClassPrediction):
         number = list(labels).index(prediction.label)
         return LabelOutput(inputs[0], ((number,),), "logit", repr(prediction.label), prediction.label)
@@ -249,7 +171,7 @@ def _output(
         index_of_tag = place, list(labels).index(tag)
         return LabelOutput(row, (index_of_tag,), "logit", f"{tag!r} for {shown}", f"{tag} for {shown}")
     if isinstance(prediction, AnswerPrediction):
-        return _answer_output(inputs, prediction, tokenizer, example)
+        return _answer_output(inputs, prediction, tokenizer, predicted.example)
     raise ModelError("the predictions of this model cannot be explained: inspect a model that predicts labels")
 
 
@@ -284,27 +206,3 @@ def _answer_output(
     places = row.places[first - row.first], row.places[last - row.first]
     indices = ((places[0], 0), (places[1], 1))
     return LabelOutput(row, indices, "score", repr(prediction.answer), prediction.answer, 0)
-
-
-def _relevance(
-    texts: Sequence[InputWords], output: LabelOutput | FilledMask, value: float, products: NDArray[np.float64]
-) -> Relevance:
-    """Return the relevance of each word by gradient × input, given that of each token."""
-    found = [
-        RelevantText(text.name, text.words, tuple(float(products[list(each)].sum()) for each in text.positions))
-        for text in texts
-    ]
-    covered = sum(sum(text.values) for text in found)
-    return Relevance("gradient × input", output.description, value, tuple(found), float(products.sum()) - covered)
-
-
-def _erasure(
-    model: EncoderOnly, texts: Sequence[InputWords], output: LabelOutput | FilledMask, value: float
-) -> Relevance:
-    """Return the relevance of each word by erasure. It is NaN for a word whose own state determines the output."""
-    erased = [positions for text in texts for positions in text.positions]
-    rows = [output.shortened(positions) for positions in erased]
-    outputs = compute_outputs(model, rows, next(model.parameters()).device)
-    differences = iter([value - output.without(*each) for each in zip(erased, outputs, strict=True)])
-    found = [RelevantText(text.name, text.words, tuple(next(differences) for _ in text.words)) for text in texts]
-    return Relevance("erasure", output.description, value, tuple(found), 0.0)

@@ -1,21 +1,23 @@
 """`Inspection`: all attention weights of a text or sentence pair, as arrays or as a folder of pictures."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from html import escape
+from math import isnan
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dragoman.base.errors import ConfigError, DataError
+from dragoman.base.errors import ConfigError
 from dragoman.base.files import atomic_folder, check_new_folder
 from dragoman.figures.head_lines import HeadLines, head_lines
 from dragoman.figures.heads import head_grid, layer_heads
+from dragoman.inspection.page import build_page, picture_files
 from dragoman.models.attention_weights import KINDS, AttentionMap, SentenceWeights
 from dragoman.models.relevance import Relevance
+from dragoman.text.trees.drawing import draw_tree
 from dragoman.text.trees.tree import Tree
 
 ARRAYS, INDEX, PAGE = "attention.npz", "index.json", "index.html"
@@ -23,12 +25,6 @@ _TREE = "tree.svg"
 
 _REGIONS = "decoder.cross_attention"
 """The kind of attention that is drawn over a picture."""
-
-MAX_TOKENS = 512
-"""Maximum number of tokens per side.
-
-Weights and pictures grow quadratically with it. In longer texts, cells would be smaller than 4 pixels.
-"""
 
 
 @dataclass(frozen=True)
@@ -107,16 +103,12 @@ class Inspection:
         """Write pictures (PNG and SVG), `attention.npz`, `index.json` and `index.html`; returns the paths of the files.
 
         For each kind of attention, there is a picture of all layers and heads, and a picture of each layer. The picture
-        of a tree is an SVG file only. picture:
-        the picture whose regions are the vectors of the source, with its numbers of rows and columns of regions; the
-        weights of the last layer are drawn over it. Raises ConfigError if the folder exists and is not empty, and for a
-        picture without attention to a source; DataError if the picture does not fit the source.
+        of a tree is an SVG file only. picture: the picture whose regions are the vectors of the source, with its
+        numbers of rows and columns of regions; the weights of the last layer are drawn over it. Raises ConfigError if
+        the folder exists and is not empty, and for a picture without attention to a source; DataError if the picture
+        does not fit the source.
         """
-        # a local import, because importing matplotlib takes a second
-        from dragoman.figures.constituency_tree import draw_trees
-        from dragoman.figures.document import draw_document
-        from dragoman.figures.regions import RegionPicture, draw_regions, read_picture
-        from dragoman.figures.relevance import draw_relevance
+        from dragoman.figures.regions import RegionPicture, draw_regions, read_picture  # importing matplotlib is slow
 
         folder = Path(folder)
         check_new_folder(folder)
@@ -127,23 +119,68 @@ class Inspection:
             pixels = read_picture(regions, len(seen.keys) - 1)
         with atomic_folder(folder) as temporary:
             if picture is not None:
-                draw_regions(pixels, regions, seen, *(temporary / file for file in _picture_files("regions")))
-            for kind, maps in self.kinds.items():
-                if len(maps) > 1:
-                    head_grid(maps).write(*(temporary / name for name in _picture_files(kind)))
-                for each in maps:
-                    layer_heads(each).write(*(temporary / name for name in _picture_files(_base_name(each, maps))))
-            for name, relevance in self._relevances.items():
-                draw_relevance(relevance, *(temporary / file for file in _picture_files(name)))
-            if self.document:
-                draw_document(self.target, self.document, *(temporary / file for file in _picture_files("document")))
-            if self.tree is not None:
-                draw_trees([self.tree], temporary / _TREE)
+                draw_regions(pixels, regions, seen, *(temporary / file for file in picture_files("regions")))
+            self._draw(temporary)
             np.savez_compressed(temporary / ARRAYS, **self.arrays)  # type: ignore[arg-type]
             (temporary / INDEX).write_text(json.dumps(self.index(), ensure_ascii=False, indent=1) + "\n", "utf-8")
-            (temporary / PAGE).write_text(build_page(self.index()), "utf-8")
+            (temporary / PAGE).write_text(self._page(), "utf-8")
             names = sorted(path.name for path in temporary.iterdir())
         return [folder / name for name in names]
+
+    def _draw(self, folder: Path) -> None:
+        """Draw all pictures."""
+        from dragoman.figures.constituency_tree import draw_trees
+        from dragoman.figures.document import draw_document
+        from dragoman.figures.relevance import draw_relevance
+
+        for kind, maps in self.kinds.items():
+            if len(maps) > 1:
+                head_grid(maps).write(*(folder / name for name in picture_files(kind)))
+            for each in maps:
+                layer_heads(each).write(*(folder / name for name in picture_files(_base_name(each, maps))))
+        for name, relevance in self._relevances.items():
+            draw_relevance(relevance, *(folder / file for file in picture_files(name)))
+        if self.document:
+            draw_document(self.target, self.document, *(folder / file for file in picture_files("document")))
+        if self.tree is not None:
+            draw_trees([self.tree], folder / _TREE)
+
+    def _page(self) -> str:
+        """Return the HTML page."""
+        return build_page(self.index())
+
+    @property
+    def words(self) -> Iterator[str]:
+        """All tokens and words in the pictures."""
+        for tokens in self.tokens.values():
+            yield from tokens
+        for text in self.relevance.texts if self.relevance else ():
+            yield from text.words
+
+    def __str__(self) -> str:
+        """The inspected texts, and the size of each kind of attention or the reason for its absence."""
+        lines = [] if self.source is None else [f"source  {self.source}"]
+        has_label = self.relevance is not None or self.document
+        name = "text" if self.source is None or self.fills else "label" if has_label else "target"
+        lines.append(f"{name}  {self.target}" if self.tree is None else draw_tree(self.tree))
+        for number, fills in enumerate(self.fills, 1):
+            listed = "  ".join(f"{text!r} {probability:.3f}" for text, probability in fills)
+            lines.append(f"{f'mask {number}':<24}  {listed}")
+        for sentence in sorted(self.document, key=lambda each: -each.weight)[:5]:
+            lines.append(f"{f'sentence {sentence.weight:.3f}':<24}  {' '.join(sentence.words)}")
+        for kind, maps in self.kinds.items():
+            heads, queries, keys = maps[0].weights.shape
+            lines.append(f"{kind:<24}  layers {len(maps)}  heads {heads}  tokens {queries} × {keys}")
+        for relevance in self._relevances.values():
+            lines.append(f"{relevance.method:<24}  {relevance.output} = {relevance.value:.4f}")
+            for text in relevance.texts:
+                known = [entry for entry in zip(text.values, text.words, strict=True) if not isnan(entry[0])]
+                largest = sorted(known, key=lambda entry: -abs(entry[0]))[:8]
+                lines.append(f"{text.name:<24}  " + "  ".join(f"{word} {value:+.3f}" for value, word in largest))
+        for line in self.absent:
+            kind, _, reason = line.partition(": ")
+            lines.append(f"{kind:<24}  {reason}")
+        return "\n".join(lines)
 
     def lines(
         self, kind: str = "", layer: int | None = None, heads: Sequence[int] | None = None, token: int | None = None
@@ -175,7 +212,7 @@ class Inspection:
                     "name": each.name,
                     "layer": each.layer,
                     "heads": len(each.weights),
-                    "pictures": list(_picture_files(_base_name(each, maps))),
+                    "pictures": list(picture_files(_base_name(each, maps))),
                 }
                 for each in maps
             ]
@@ -184,7 +221,7 @@ class Inspection:
                     "kind": kind,
                     "rows": queries,
                     "columns": keys,
-                    "overview": list(_picture_files(kind)),
+                    "overview": list(picture_files(kind)),
                     "attentions": attentions,
                 }
             )
@@ -198,34 +235,11 @@ class Inspection:
             **({"document": [asdict(each) for each in self.document]} if self.document else {}),
             **({"fills": list(map(_fills_as_json, self.fills))} if self.fills else {}),
             **{
-                name: {**relevance.as_json(), "pictures": list(_picture_files(name))}
+                name: {**relevance.as_json(), "pictures": list(picture_files(name))}
                 for name, relevance in self._relevances.items()
             },
             "arrays": ARRAYS,
         }
-
-
-def build_inspection(
-    source: str | None, target: str, maps: Sequence[AttentionMap], absent: Sequence[str] = ()
-) -> Inspection:
-    """Build the inspection of a text. Raises ConfigError if the model has no attention weights."""
-    if not maps:
-        raise ConfigError(f"this model has no attention weights. {'; '.join(absent)}")
-    return Inspection(source, target, tuple(maps), tuple(absent))
-
-
-def check_not_blank(text: str, name: str) -> None:
-    """Raise DataError if the text is blank. name: the name of the text in the message."""
-    if not text.strip():
-        raise DataError(f"the {name} is blank: enter a text to inspect")
-
-
-def check_token_count(count: int) -> None:
-    """Raise DataError if a text has more tokens than a picture can show."""
-    if count > MAX_TOKENS:
-        raise DataError(
-            f"the text has {count} tokens, but pictures show at most {MAX_TOKENS} per side: inspect a part of the text"
-        )
 
 
 def _axes(kind: str) -> tuple[str, str]:
@@ -240,90 +254,5 @@ def _base_name(attention: AttentionMap, maps: Sequence[AttentionMap]) -> str:
     return f"{attention.kind}.layer-{attention.layer}" if len(maps) > 1 else attention.kind
 
 
-def _picture_files(base_name: str) -> tuple[str, str]:
-    return f"{base_name}.png", f"{base_name}.svg"
-
-
-_STYLE = (
-    "body{font:16px/1.5 sans-serif;color:#1f2933;margin:2rem auto;max-width:80rem;padding:0 1rem}"
-    "img{max-width:100%;border:1px solid #e4e8ec}code{background:#f3f5f7;padding:0 .2em}"
-)
-
-
-def build_page(index: dict[str, Any]) -> str:
-    """Return the HTML page for the contents of `index.json`."""
-    parts = [f"<p><b>{name}</b> {escape(index[name])}</p>" for name in ("source", "target") if index[name] is not None]
-    if "tree" in index:
-        parts.append(f'<p><img src="{index["tree"]}" alt="the tree"></p>')
-    for kind in index["kinds"]:
-        items = "".join(map(_list_item, kind["attentions"]))
-        png, svg = kind["overview"]
-        rows, columns = _TOKEN_DESCRIPTIONS[kind["rows"]], _TOKEN_DESCRIPTIONS[kind["columns"]]
-        parts.append(
-            f"<h2>{kind['kind']}</h2>\n<p>Rows: {rows}. Columns: {columns}.</p>\n"
-            f'<p><a href="{svg}"><img src="{png}" alt="all layers and heads of {kind["kind"]}"></a></p>\n'
-            f"<ul>\n{items}</ul>"
-        )
-    parts += [_fills_section(number, fills) for number, fills in enumerate(index.get("fills", ()), 1)]
-    if "relevance" in index:
-        parts += [_relevance_section(index["relevance"]), _erasure_section(index["erasure"])]
-    if "document" in index:
-        png, svg = _picture_files("document")
-        parts.append(f'<p><a href="{svg}"><img src="{png}" alt="weights of the sentences and words"></a></p>')
-    if index["absent"]:
-        parts.append(
-            f"<h2>Not available</h2>\n<ul>{''.join(f'<li>{escape(each)}</li>' for each in index['absent'])}</ul>"
-        )
-    parts.append(f'<p>All weights: <a href="{index["arrays"]}">{index["arrays"]}</a></p>')
-    return page("Attention and relevance" if "relevance" in index else "Attention", parts)
-
-
-def page(title: str, parts: Sequence[str]) -> str:
-    """Return an HTML page. title: escaped text. parts: HTML elements."""
-    body = "\n".join(parts)
-    return (
-        f'<!DOCTYPE html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{title}</title>\n'
-        f"<style>{_STYLE}</style>\n<h1>{title}</h1>\n{body}\n</html>\n"
-    )
-
-
 def _fills_as_json(fills: Sequence[tuple[str, float]]) -> list[dict[str, Any]]:
     return [{"text": text, "probability": probability} for text, probability in fills]
-
-
-def _fills_section(number: int, fills: list[dict[str, Any]]) -> str:
-    rows = "".join(
-        f"<tr><td><code>{escape(each['text'])}</code></td><td>{each['probability']:.4f}</td></tr>" for each in fills
-    )
-    return f"<h2>Tokens for mask {number}</h2>\n<table>\n<tr><th>token</th><th>probability</th></tr>{rows}\n</table>"
-
-
-def _relevance_section(relevance: dict[str, Any]) -> str:
-    png, svg = relevance["pictures"]
-    return (
-        f"<h2>Relevance of the words</h2>\n<p>Gradient × input of the {escape(relevance['output'])}, which is "
-        f"{relevance['value']:.3f}. Blue words raise it, and orange words lower it. The words and the special symbols "
-        f'sum to {relevance["sum"]:.3f}.</p>\n<p><a href="{svg}"><img src="{png}" alt="relevance of each word"></a></p>'
-    )
-
-
-def _erasure_section(erasure: dict[str, Any]) -> str:
-    png, svg = erasure["pictures"]
-    return (
-        f"<h2>Erasure of the words</h2>\n<p>The {escape(erasure['output'])}, which is {erasure['value']:.3f}, minus "
-        "its value for the text without the word.</p>\n"
-        f'<p><a href="{svg}"><img src="{png}" alt="effect of each word"></a></p>'
-    )
-
-
-_TOKEN_DESCRIPTIONS = {
-    "source": "source tokens",
-    "target": "predicted target tokens",
-    "read": "decoder input tokens",
-}
-
-
-def _list_item(attention: dict[str, Any]) -> str:
-    png, svg = attention["pictures"]
-    heads = "1 head" if attention["heads"] == 1 else f"{attention['heads']} heads"
-    return f'<li><code>{attention["name"]}</code>, {heads}: <a href="{png}">PNG</a>, <a href="{svg}">SVG</a></li>\n'

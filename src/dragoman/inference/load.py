@@ -1,0 +1,198 @@
+"""`load` opens a model folder of any kind. `require` returns a loaded object for one of its abilities."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal, overload
+
+from dragoman.base.errors import ConfigError, ModelError
+from dragoman.checkpoint.folder import folder_kind
+from dragoman.exchange.ctranslate2.folder import is_exported
+from dragoman.inference.abilities import (
+    PROTOCOLS,
+    LoadedObject,
+    SupportsAlign,
+    SupportsClassifyNodes,
+    SupportsGenerate,
+    SupportsInspect,
+    SupportsPredict,
+    SupportsScore,
+    SupportsTranslate,
+    missing_members,
+)
+from dragoman.models.kinds import TRANSLATION_MODEL, ModelKind
+
+Folders = str | Path | Sequence[str | Path]
+"""A model folder, or several folders as an ensemble."""
+
+Model = Folders | LoadedObject
+"""A model, given by its folders or loaded."""
+
+_NONE: Mapping[str, object] = MappingProxyType({})
+
+
+def load(folder: Folders, device: str | None = None, **options: object) -> Any:
+    """Load a model of any kind, also of one that is defined outside the package.
+
+    The object is a `Translator`, a `LanguageModel`, a `Predictor`, a `NodePredictor` or a `WordAligner`, or that of the
+    kind's own loader. Its attribute `kind` is the record of its kind, whose `abilities` state what it can do; each
+    ability is a protocol in `dragoman.inference.abilities`.
+
+    folder: a model folder, a folder written by `dragoman export`, or several model folders as an ensemble. device: cpu,
+    cuda or cuda:N (default: a GPU if there is one). options: further arguments of the `load` of the object's class,
+    such as `engine`, `precision`, `threads` or `task`.
+
+    Raises ModelError if a path is not a model folder, if the folder is damaged, and if its kind's module has not been
+    imported; ConfigError for an option that the kind does not have, for models that form no ensemble, and if the loaded
+    object lacks a method that its record promises; and the errors of the object's class.
+
+    >>> import dragoman
+    >>> translator = dragoman.load("runs/ende")
+    >>> translator.kind.name, sorted(translator.kind.abilities)[:3]
+    ('encoder_decoder', ['align', 'ensemble', 'export'])
+    >>> translator.translate(["The dog sleeps."])
+    ['...']
+    """
+    first = _first(folder)
+    kind = kind_of_folder(first)
+    if isinstance(folder, str | Path) or len(folder) == 1:
+        return _keeping_promises(kind.load(first, device, **options), kind, first)
+    folders = [Path(each) for each in folder]
+    for each in folders:
+        if "ensemble" not in (other := kind_of_folder(each)).abilities:
+            raise ModelError(f"{each} {other.refusal('ensemble')}")
+    return _keeping_promises(kind.load(folders, device, **options), kind, first)
+
+
+@overload
+def model_for(
+    ability: Literal["translate"],
+    model: Model,
+    device: str | None = ...,
+    *,
+    preferred: Mapping[str, object] = ...,
+    **options: object,
+) -> SupportsTranslate: ...
+@overload
+def model_for(
+    ability: Literal["generate"],
+    model: Model,
+    device: str | None = ...,
+    *,
+    preferred: Mapping[str, object] = ...,
+    **options: object,
+) -> SupportsGenerate: ...
+@overload
+def model_for(
+    ability: Literal["score"],
+    model: Model,
+    device: str | None = ...,
+    *,
+    preferred: Mapping[str, object] = ...,
+    **options: object,
+) -> SupportsScore: ...
+@overload
+def model_for(
+    ability: Literal["predict"],
+    model: Model,
+    device: str | None = ...,
+    *,
+    preferred: Mapping[str, object] = ...,
+    **options: object,
+) -> SupportsPredict: ...
+@overload
+def model_for(
+    ability: Literal["classify_nodes"],
+    model: Model,
+    device: str | None = ...,
+    *,
+    preferred: Mapping[str, object] = ...,
+    **options: object,
+) -> SupportsClassifyNodes: ...
+@overload
+def model_for(
+    ability: Literal["align"],
+    model: Model,
+    device: str | None = ...,
+    *,
+    preferred: Mapping[str, object] = ...,
+    **options: object,
+) -> SupportsAlign: ...
+@overload
+def model_for(
+    ability: Literal["inspect"],
+    model: Model,
+    device: str | None = ...,
+    *,
+    preferred: Mapping[str, object] = ...,
+    **options: object,
+) -> SupportsInspect: ...
+def model_for(
+    ability: str, model: Model, device: str | None = None, *, preferred: Mapping[str, object] = _NONE, **options: object
+) -> Any:
+    """Return a model for one of its abilities: a loaded one, or that of a folder, which is loaded as `load` does.
+
+    preferred: options that are left out for a kind that has no such choice, such as `engine`. A loaded model has none
+    of the options. Raises ModelError if the kind lacks the ability, before the model is read, and the errors of `load`.
+    """
+    kind = kind_of(model)
+    if isinstance(model, LoadedObject):
+        return require(model, ability)  # type: ignore[call-overload]
+    if ability not in kind.abilities:
+        raise ModelError(f"{_first(model)} {kind.refusal(ability)}")
+    chosen = {name: each for name, each in preferred.items() if name in kind.options}
+    return load(model, device, **chosen, **options)
+
+
+@overload
+def require(model: LoadedObject, ability: Literal["translate"], name: object = ...) -> SupportsTranslate: ...
+@overload
+def require(model: LoadedObject, ability: Literal["generate"], name: object = ...) -> SupportsGenerate: ...
+@overload
+def require(model: LoadedObject, ability: Literal["score"], name: object = ...) -> SupportsScore: ...
+@overload
+def require(model: LoadedObject, ability: Literal["predict"], name: object = ...) -> SupportsPredict: ...
+@overload
+def require(model: LoadedObject, ability: Literal["classify_nodes"], name: object = ...) -> SupportsClassifyNodes: ...
+@overload
+def require(model: LoadedObject, ability: Literal["align"], name: object = ...) -> SupportsAlign: ...
+@overload
+def require(model: LoadedObject, ability: Literal["inspect"], name: object = ...) -> SupportsInspect: ...
+def require(model: LoadedObject, ability: str, name: object = "the model") -> Any:
+    """Return a loaded object as one with an ability. Raises ModelError if its kind lacks it. name: for the message."""
+    if ability not in model.kind.abilities:
+        raise ModelError(f"{name} {model.kind.refusal(ability)}")
+    return model
+
+
+def kind_of(model: Model) -> ModelKind:
+    """Return the kind of a loaded model, or of the first folder. Raises ModelError as `folder_kind` does."""
+    return model.kind if isinstance(model, LoadedObject) else kind_of_folder(_first(model))
+
+
+def _first(folder: Folders) -> Path:
+    folders = [folder] if isinstance(folder, str | Path) else list(folder)
+    if not folders:
+        raise ConfigError("there is no model to load: give at least one model folder")
+    return Path(folders[0])
+
+
+def kind_of_folder(folder: Path) -> ModelKind:
+    """Return the kind of a model folder or of an exported model. Raises ModelError as `folder_kind` does."""
+    return TRANSLATION_MODEL if is_exported(folder) else folder_kind(folder)
+
+
+def _keeping_promises(model: Any, kind: ModelKind, folder: Path) -> Any:
+    """Return a loaded object. Raises ConfigError if it lacks a method of an ability that its record names."""
+    if not isinstance(model, LoadedObject) or model.kind != kind:
+        raise ConfigError(
+            f"{folder}: the loader of the kind {kind.name!r} returned {type(model).__name__}, whose attribute `kind` "
+            "is not the record of this kind: set it"
+        )
+    for ability in sorted(kind.abilities & PROTOCOLS.keys()):
+        if missing := missing_members(model, PROTOCOLS[ability]):
+            raise ConfigError(
+                f"{folder}: the record of the kind {kind.name!r} promises {ability!r}, but {type(model).__name__} has "
+                f"no {' and no '.join(missing)}: add what is missing, or remove the ability from the record"
+            )
+    return model
