@@ -192,7 +192,7 @@ def test_dragomans_loop_has_the_functions_that_the_clock_wraps(quality: SimpleNa
         for (place, name), value in before.items():
             setattr(place, name, value)
     assert changed == {
-        "_restore", "_epoch", "_after_step", "_validate", "_checkpoint", "_save_training", "step", "choose_final",
+        "_restore", "_updates", "_after_step", "_validate", "_checkpoint", "_save_training", "step", "choose_final",
     }  # fmt: skip
 
 

@@ -6,7 +6,7 @@ run at train.max_minutes, includes the first two, so its updates have less time 
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -57,10 +57,9 @@ def attach(recorder: Recorder, translate: Callable[[Path], list[str]], facts: di
     from dragoman.training.updates.engine import Engine
 
     its_loop = loop._Loop
-    restore, epoch, after_step = its_loop._restore, its_loop._epoch, its_loop._after_step
+    restore, updates, after_step = its_loop._restore, its_loop._updates, its_loop._after_step
     validate, checkpoint, save = its_loop._validate, its_loop._checkpoint, its_loop._save_training
     step, choose_final = Engine.step, loop.choose_final
-    running = False
 
     def translate_now(self: Any) -> list[str]:
         folder = self.session.out.parent / "point"
@@ -72,12 +71,9 @@ def attach(recorder: Recorder, translate: Callable[[Path], list[str]], facts: di
         facts["parameters"] = sum(parameter.numel() for parameter in self.session.model.parameters())
         recorder.begin(self.progress.step, lambda: translate_now(self))
 
-    def timed_epoch(self: Any, *arguments: Any) -> None:
-        nonlocal running
-        if not running:
-            running = True
-            recorder.start()
-        epoch(self, *arguments)
+    def timed_updates(self: Any) -> Iterator[Any]:
+        recorder.start()
+        yield from updates(self)
 
     def counted_step(self: Any, *arguments: Any) -> Any:
         result = step(self, *arguments)
@@ -109,7 +105,7 @@ def attach(recorder: Recorder, translate: Callable[[Path], list[str]], facts: di
         recorder.stop()
         return choose_final(*arguments)
 
-    its_loop._restore, its_loop._epoch = restore_and_begin, timed_epoch  # type: ignore[method-assign]
+    its_loop._restore, its_loop._updates = restore_and_begin, timed_updates  # type: ignore[method-assign]
     its_loop._after_step, its_loop._validate = after_step_and_point, own_validation  # type: ignore[method-assign]
     its_loop._checkpoint, its_loop._save_training = own_checkpoint, marked_save  # type: ignore[method-assign]
     Engine.step, loop.choose_final = counted_step, stop_and_choose  # type: ignore[method-assign]

@@ -182,7 +182,7 @@ def test_export_writes_a_vocabulary_map(folder: Path, tmp_path: Path) -> None:
 
 
 def test_tokens_with_whitespace_are_not_exported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from dragoman.exchange.ctranslate2.vocabulary_map import VOCABULARY_MAP, write_vocabulary_map
+    from dragoman.exchange.ctranslate2.folder import VOCABULARY_MAP, write_vocabulary_map
     from dragoman.text.tokenizers import TextConfig, train_tokenizers
 
     tokenizers = train_tokenizers(TextConfig.model_validate({"subword": {"kind": "character"}}), SOURCES, TARGETS)

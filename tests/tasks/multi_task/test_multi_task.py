@@ -1,4 +1,4 @@
-"""Several labelled tasks with one body: the loss, the mixture of batches, runs, and the use of their folders."""
+"""Several labelled tasks with one encoder: the loss, the mixture of batches, runs, and the use of their folders."""
 
 import json
 from pathlib import Path

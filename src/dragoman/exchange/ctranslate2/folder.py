@@ -6,14 +6,14 @@ text.
 """
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.base.files import atomic_folder, check_new_folder
-from dragoman.base.log import info
+from dragoman.base.log import info, warn
 from dragoman.base.settings.yaml import dump_yaml
 from dragoman.checkpoint.folder import (
     CARD,
@@ -26,13 +26,16 @@ from dragoman.checkpoint.folder import (
     read_config,
 )
 from dragoman.checkpoint.meta import Meta, parse_meta
-from dragoman.exchange.ctranslate2.specification import library, positions, specification
-from dragoman.exchange.ctranslate2.vocabulary_map import write_vocabulary_map
+from dragoman.exchange.ctranslate2.specification import library, positions, specification, token_names
 from dragoman.models.architectures.seq2seq import ModelConfig
 from dragoman.models.assembly import without_storage
 from dragoman.models.interface import LengthLimits
 from dragoman.models.kinds import TRANSLATION_MODEL, ModelKind, parse_model
+from dragoman.statistical.alignment.shortlist import Shortlist
 from dragoman.text.tokenizers import Tokenizers
+
+VOCABULARY_MAP = "vmap.txt"
+"""CTranslate2's name of a shortlist, for its option `use_vmap`."""
 
 Quantization = Literal[
     "float32", "int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16"
@@ -177,3 +180,26 @@ def _card_section(quantization: str) -> str:
         "its vocabulary files. Use the tokenizer in this folder to split text into pieces, and put tags first. "
         "CTranslate2 adds the end of sentence.\n"
     )
+
+
+def write_vocabulary_map(folder: Path, tokenizers: Tokenizers) -> None:
+    """Write the shortlist in a folder as `vmap.txt`, if there is one.
+
+    A line contains a source token, a tab, and its translations; the tokens of the first line, which has no source
+    token, may occur in every translation. CTranslate2 considers all tokens for a batch that are in the shortlist of any
+    of its sentences. If a vocabulary contains tokens with whitespace, no map is written, and a warning is printed.
+    """
+    shortlist = Shortlist.load(folder, tokenizers.sizes)
+    if shortlist is None:
+        return
+    sources, targets = token_names(tokenizers.source), token_names(tokenizers.target)
+    if any(len(token.split()) != 1 for token in (*sources, *targets)):
+        warn("CTranslate2's vocabulary maps cannot express tokens with whitespace, so the shortlist was not exported")
+        return
+
+    def line(token: str, translations: Iterable[int]) -> str:
+        return f"{token}\t{' '.join(targets[each] for each in translations)}\n"
+
+    rows = ((token, shortlist.translations(number).tolist()) for number, token in enumerate(sources))
+    lines = [line("", shortlist.always.tolist()), *(line(token, found) for token, found in rows if found)]
+    (folder / VOCABULARY_MAP).write_text("".join(lines), encoding="utf-8")

@@ -15,10 +15,11 @@ from dragoman.base.files import atomic_folder
 from dragoman.base.log import info, warn
 from dragoman.base.settings.config import Config
 from dragoman.base.settings.load import parse_settings
+from dragoman.checkpoint.card.markdown import with_section
+from dragoman.checkpoint.card.metadata import LIBRARY
 from dragoman.checkpoint.folder import CARD, CONFIG, PARAMETERS, parse_folder_model, read_config, validate
 from dragoman.checkpoint.meta import Meta
 from dragoman.checkpoint.tensors import load_tensors, model_parameters, read_shapes, save_tensors
-from dragoman.exchange.huggingface.card import exported_card
 from dragoman.exchange.huggingface.files import CONFIG as THEIR_CONFIG
 from dragoman.exchange.huggingface.files import GENERATION, ImportedModel, read_json, write_json
 from dragoman.exchange.huggingface.files import PARAMETERS as THEIR_PARAMETERS
@@ -34,6 +35,13 @@ PREFIX = "prefix"
 """The key of `config.json` for the words that precede every source text, which Hugging Face's pipelines add."""
 
 _MAX_LISTED = 4
+
+_USE = (
+    "FOLDER is the folder of this file, or its name on the Hub. `from_pretrained(FOLDER)` of the Transformers class in "
+    "`config.json` (`architectures`) loads the model, and that of `AutoTokenizer` loads its tokenizer. "
+    "`dragoman export` wrote the folder, and `dragoman import` reads it."
+)
+"""The section of the model card of an exported folder."""
 
 
 def import_model(
@@ -196,3 +204,12 @@ def origin_meta(architecture: str, parameters: Path) -> Meta:
     return Meta(
         step=0, origin=f"{architecture} from {parameters.parent.resolve().name}, {parameters.name} SHA-256 {digest}"
     )
+
+
+def exported_card(folder: Path) -> str | None:
+    """Return the card of a model folder, changed for the Transformers library; None if the folder has no card."""
+    path = Path(folder) / CARD
+    if not path.is_file():
+        return None
+    card = path.read_text(encoding="utf-8").replace(f"\nlibrary_name: {LIBRARY}\n", "\nlibrary_name: transformers\n", 1)
+    return with_section(card, "Use", [_USE])

@@ -1,4 +1,6 @@
-"""Trains a word aligner on the training pairs of a translation model, for its folder or for guided alignment."""
+"""Trains a word aligner or a shortlist on the training pairs of a translation model, for its folder; or the links for
+guided alignment.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,11 +9,13 @@ import numpy as np
 
 from dragoman.base.errors import ConfigError, DragomanError, ModelError
 from dragoman.base.log import info, warn
-from dragoman.checkpoint.folder import ALIGNER
+from dragoman.checkpoint.folder import ALIGNER, SHORTLIST
 from dragoman.checkpoint.meta import Meta
 from dragoman.data.preparation.pipeline import PreparedCorpora
+from dragoman.statistical.alignment.add_shortlist import placeholder_tokens
 from dragoman.statistical.alignment.estimation.library import functions
 from dragoman.statistical.alignment.links import Alignment
+from dragoman.statistical.alignment.shortlist import Shortlist, ShortlistConfig, provenance
 from dragoman.statistical.alignment.word_aligner import AlignerConfig, WordAligner
 from dragoman.tasks.translation.objectives.guided_alignment import TokenLinks
 from dragoman.text.tokenizers import Tokenizers
@@ -120,3 +124,31 @@ def _row_links(
         for i in of_words[0].get(source_word, [])
         for j in of_words[1].get(target_word, [])
     ]
+
+
+def add_shortlist(folder: Path, config: ShortlistConfig, prepared: PreparedCorpora, meta: Meta) -> None:
+    """Train a shortlist on the prepared pairs and store it in a model folder. Prints a warning if this fails.
+
+    meta: contains the fingerprints of the corpora. A shortlist of the same settings and corpora is kept.
+    """
+    origin, sizes = provenance(config, dict(meta.data)), prepared.tokenizers.sizes
+    try:
+        if _stored_provenance(folder, prepared) == origin:
+            return
+        pairs = [prepared.dataset[row] for row in range(len(prepared.dataset))]
+        sources, targets = ([pair[side].tolist() for pair in pairs] for side in (0, 1))
+        always = placeholder_tokens(prepared.tokenizers)
+        Shortlist.train(sources, targets, sizes, config, always, provenance=origin).save(folder)
+    except DragomanError as error:
+        warn(f"the shortlist was not trained: {error}")
+    else:
+        info(f"The shortlist is in {folder / SHORTLIST}.")
+
+
+def _stored_provenance(folder: Path, prepared: PreparedCorpora) -> str | None:
+    """Return the provenance of the stored shortlist; None if there is no intact one."""
+    try:
+        stored = Shortlist.load(folder, prepared.tokenizers.sizes)
+    except ModelError:
+        return None
+    return None if stored is None else stored.provenance

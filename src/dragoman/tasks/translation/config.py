@@ -40,7 +40,7 @@ class AuxiliaryLanguageModelConfig(Config):
     """
 
     kind: Literal["language_model"] = "language_model"
-    body: Literal["decoder"] = Field("decoder", description="Part of the translation model that the task trains.")
+    part: Literal["decoder"] = Field("decoder", description="Part of the translation model that the task trains.")
     weight: float = Field(
         1.0,
         ge=0,

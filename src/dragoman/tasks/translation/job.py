@@ -30,15 +30,14 @@ from dragoman.statistical.alignment.pair_scoring import pair_scoring
 from dragoman.statistical.alignment.word_aligner import AlignerConfig
 from dragoman.tasks.corpora.job import CorpusJob, ValidationSets
 from dragoman.tasks.start.settings import load_start
-from dragoman.tasks.translation.aligner_training import add_word_aligner, check_library, token_links
+from dragoman.tasks.translation.aligner_training import add_shortlist, add_word_aligner, check_library, token_links
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.corpus_lengths import measure_lengths
 from dragoman.tasks.translation.distillation_teacher import load_teacher
 from dragoman.tasks.translation.lengths import check_lengths
 from dragoman.tasks.translation.objectives.guided_alignment import TokenLinks
-from dragoman.tasks.translation.objectives.scheduled_sampling import ScheduledSampling
+from dragoman.tasks.translation.objectives.scheduled_sampling import ALWAYS, ScheduledSampling
 from dragoman.tasks.translation.precision_cost import measure_after_training, pooled_pairs
-from dragoman.tasks.translation.shortlist import add_shortlist
 from dragoman.tasks.translation.validation import (
     build_validators,
     check_tags,
@@ -49,7 +48,7 @@ from dragoman.tasks.translation.validation import (
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.training.config import LoopConfig
-from dragoman.training.objectives.objective import LossContext, Objective
+from dragoman.training.objectives.objective import LossContext, Objective, teacher_forcing
 from dragoman.training.validation import Validation
 
 _DROPOUT_GROWTH = 1.3
@@ -201,7 +200,8 @@ class TranslationJob(CorpusJob):
     def objective(self, device: torch.device) -> Objective:
         """Build `train.objective` with `train.teacher_forcing`."""
         train, prepared = self.run.train, self.prepared
-        predict = ScheduledSampling(train.teacher_forcing)
+        teacher = train.teacher_forcing
+        predict = teacher_forcing if teacher == ALWAYS else ScheduledSampling(teacher)
         return train.objective.build(
             LossContext(
                 prepared.tokenizers.target,

@@ -76,7 +76,7 @@ class CrossEntropy:
     @property
     def is_static(self) -> bool:
         """See `StaticObjective`. Subclasses are not static."""
-        return type(self) is CrossEntropy and getattr(self.predict, "is_static", self.predict is teacher_forcing)
+        return type(self) is CrossEntropy and self.predict is teacher_forcing
 
     def static_sums(self, model: Any, batch: Any) -> tuple[Tensor, Tensor]:
         """See `StaticObjective`."""

@@ -35,7 +35,8 @@ from dragoman.training.run.setup import assemble
 from dragoman.training.run.snapshot import restore_snapshot, save_snapshot
 from dragoman.training.task import Batch, OpenJob, RunConfig
 from dragoman.training.updates.captured import DROPOUT_LEVELS
-from dragoman.training.updates.sharing import Sharing, Updates
+from dragoman.training.updates.sharing import AgreedUpdate, Sharing, Updates
+from dragoman.training.updates.update import StepResult, Update
 from dragoman.training.validation import Validation
 
 _GRACE = 5.0
@@ -78,7 +79,16 @@ def run(config: RunConfig, open_job: OpenJob, resume: bool = False, profile: boo
     with assemble(config, open_job, resume) as session:
         with interruption_message(saved_message(session.out, session.ranks.distributed)):
             loop = _Loop(session, profile)
-        return loop.run()
+        try:
+            result = loop.run()
+        except KeyboardInterrupt:
+            start = "interrupted before the current update was saved; the last checkpoint is kept"
+            message = saved_message(session.out, session.ranks.distributed, start)
+            raise Interrupted(message, signal.SIGINT) from None
+        if session.ranks.is_main:
+            with interruption_message(f"interrupted: {session.out} contains the final model"):
+                session.job.measure(session.out)
+        return result
 
 
 class _Loop:
@@ -117,19 +127,10 @@ class _Loop:
         self._started = time.monotonic() - self.progress.seconds
 
     def run(self) -> TrainingResult:
-        """Train until a limit or a signal ends the run, and choose the final parameters. A second signal ends it."""
-        try:
-            result = self._run()
-        except KeyboardInterrupt:
-            start = "interrupted before the current update was saved; the last checkpoint is kept"
-            message = saved_message(self.session.out, self.ranks.distributed, start)
-            raise Interrupted(message, signal.SIGINT) from None
-        if self.ranks.is_main:
-            with interruption_message(f"interrupted: {self.session.out} contains the final model"):
-                self.job.measure(self.session.out)
-        return result
+        """Train until a limit or a signal ends the run, and choose the final parameters.
 
-    def _run(self) -> TrainingResult:
+        Raises Interrupted after the first signal, and KeyboardInterrupt at the second one.
+        """
         progress = self.progress
         with (
             catch_signals(_GRACE if self.ranks.distributed else 0.0) as interruption,
@@ -163,14 +164,61 @@ class _Loop:
 
     def _train(self, interruption: Interruption, report: Reporter) -> None:
         """Make updates until the run is finished, and validate its last step."""
-        progress = self.progress
+        progress, engine = self.progress, self.session.engine
         if progress.finished is None and self._is_validation_missing():
             self._after_step(interruption, None, report)
-        while progress.finished is None:
-            self._epoch(interruption, report)
+        for update in self._updates():
+            agreed = self.updates.agree(update, self._clock, interruption)
+            step, epoch = progress.step + 1, progress.epoch + 1
+            completed = progress.horizon.progress_at(step)
+            rate = self.schedule.rate(step, completed, self.job.model_width)
+            point = TrainingPoint(step, completed, self._dropout_fraction(step))
+            scale = progress.loss_scale if self.config.precision == "float16" else None
+            result = engine.step(agreed.update, point, rate, scale)
+            self._record(agreed, result)
+            last = progress.finished is not None
+            seconds, tokens = progress.seconds, progress.target_tokens
+            report.step(result, RunStatus(step, epoch, rate, seconds, tokens, progress.horizon, last))
+            number = agreed.signal or (None if self.ranks.distributed else interruption.received)
+            self._after_step(interruption, number, report)
+            self.profile.after_update()
+            if progress.finished is not None:
+                break
         if progress.step not in progress.scores:  # the new limit is below the number of completed steps
             self._validate(interruption, report)
             self._checkpoint(report)
+
+    def _updates(self) -> Iterator[Update]:
+        """Yield the updates of one epoch after another, from the current position of the run."""
+        progress = self.progress
+
+        def load(plan: BatchPlan, start: int) -> Iterable[Batch]:
+            pin = self.session.engine.runtime.device.type == "cuda"
+            return self.job.batches(plan, start, progress.epoch, pin)
+
+        while progress.finished is None:
+            plan = self._plan(progress.epoch)
+            if self.session.unfreezing is not None:
+                self.session.unfreezing.apply(progress.epoch)
+            yield from self.profile.batches(self.updates.iterate(plan, progress.batch, load))
+
+    def _record(self, agreed: AgreedUpdate, result: StepResult) -> None:
+        """Move the position of the run past an update, and decide whether a limit has been reached."""
+        progress = self.progress
+        step = progress.step + 1
+        progress.watch.check(step, result)
+        if self.session.average is not None:
+            self.session.average.update(step)
+        progress.step = step
+        progress.batch += agreed.update.count
+        if progress.batch == len(self._plan(progress.epoch)):
+            progress.epoch, progress.batch = progress.epoch + 1, 0
+        progress.target_tokens += result.target_tokens
+        self._tick(agreed.seconds)
+        progress.horizon = progress.horizon.refit(
+            self.config, self.steps_per_epoch, step, progress.seconds, self.session.journal
+        )
+        progress.finished = self._limit_reached()
 
     def _cancelled_by(self, interruption: Interruption) -> AbstractContextManager[None]:
         """Return a context in which a signal cancels validations, except in a run with several processes."""
@@ -197,47 +245,6 @@ class _Loop:
             unit=self.job.unit,
             shown_every=shown,
         )
-
-    def _epoch(self, interruption: Interruption, report: Reporter) -> None:
-        progress, config = self.progress, self.config
-        plan = self._plan(progress.epoch)
-        if self.session.unfreezing is not None:
-            self.session.unfreezing.apply(progress.epoch)
-
-        def load(plan: BatchPlan, start: int) -> Iterable[Batch]:
-            pin = self.session.engine.runtime.device.type == "cuda"
-            return self.job.batches(plan, start, progress.epoch, pin)
-
-        for update in self.profile.batches(self.updates.iterate(plan, progress.batch, load)):
-            agreed = self.updates.agree(update, self._clock, interruption)
-            step = progress.step + 1
-            completed = progress.horizon.progress_at(step)
-            rate = self.schedule.rate(step, completed, self.job.model_width)
-            scale = progress.loss_scale if self.config.precision == "float16" else None
-            point = TrainingPoint(step, completed, self._dropout_fraction(step))
-            result = self.session.engine.step(agreed.update, point, rate, scale)
-            progress.watch.check(step, result)
-            if self.session.average is not None:
-                self.session.average.update(step)
-            epoch = progress.epoch + 1
-            progress.step = step
-            progress.batch += update.count
-            if progress.batch == len(plan):
-                progress.epoch, progress.batch = progress.epoch + 1, 0
-            progress.target_tokens += result.target_tokens
-            self._tick(agreed.seconds)
-            progress.horizon = progress.horizon.refit(
-                config, self.steps_per_epoch, step, progress.seconds, self.session.journal
-            )
-            progress.finished = self._limit_reached()
-            last = progress.finished is not None
-            seconds, tokens = progress.seconds, progress.target_tokens
-            report.step(result, RunStatus(step, epoch, rate, seconds, tokens, progress.horizon, last))
-            number = agreed.signal or (None if self.ranks.distributed else interruption.received)
-            self._after_step(interruption, number, report)
-            self.profile.after_update()
-            if progress.finished is not None:
-                return
 
     def _dropout_fraction(self, step: int) -> float:
         """Return a fraction that rises from 0 to 1 during `dropout_epochs` (Morerio et al. 2017, "Curriculum Dropout").

@@ -165,16 +165,11 @@ class Engine:
     def _gradients(
         self, batches: Sequence[Batch], micro_batches: Sequence[MicroBatch] | None, point: TrainingPoint, tokens: Tokens
     ) -> list[_MicroBatchLoss]:
+        """Accumulate the gradients of batches, one batch after another unless there are threads."""
         self.optimiser.zero_grad(set_to_none=True)
         self.parallel.trained.train()
         if self.threads is not None:
             return self._by_threads(self.threads, batches, point, tokens)
-        return self._one_by_one(batches, micro_batches, point, tokens)
-
-    def _one_by_one(
-        self, batches: Sequence[Batch], micro_batches: Sequence[MicroBatch] | None, point: TrainingPoint, tokens: Tokens
-    ) -> list[_MicroBatchLoss]:
-        """Accumulate gradients one batch after another."""
         losses = []
         ranks = self.runtime.ranks.size
         for index, batch in enumerate(batches):

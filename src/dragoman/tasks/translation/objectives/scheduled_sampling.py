@@ -120,11 +120,6 @@ class ScheduledSampling:
 
     teacher: TeacherRatio
 
-    @property
-    def is_static(self) -> bool:
-        """Whether every input token is a reference in all updates."""
-        return isinstance(self.teacher, ConstantRatioConfig) and self.teacher.value >= 1
-
     def __call__(self, model: Any, batch: Any, point: TrainingPoint) -> ProjectedOutput:
         """Return the output at every target position, computed by `forward` with the ratio at `point`."""
         return forward(model, batch, self.teacher.ratio(point.step, point.progress))
