@@ -96,7 +96,7 @@ class RunConfig(Config):
     def with_stored_choices(self, stored: Self) -> Self:
         """Return the settings, with the settings that depend on the data copied from the stored run.
 
-        By default, these are the choices that the section `data` knows.
+        By default, these are the choices of the section `data`.
         """
         data: Any = getattr(self, "data", None)
         if not hasattr(data, "with_stored_choices"):

@@ -106,9 +106,9 @@ class ExpectationModel(AlignmentModel):
     def iterate(self, corpus: Corpus, prior: float) -> float:
         """Run an iteration of expectation maximisation. Return the log-likelihood before its maximisation step.
 
-        prior: of the lexicon (see `Lexicon.estimate`). With a prior, return the bound of variational Bayes, which is
-        the log-likelihood minus the lexicon's divergence, instead. Neither decreases, except for the bound after the
-        first iteration, which starts from probabilities without a prior.
+        prior: Dirichlet prior of the lexicon (see `Lexicon.estimate`). With a prior, return the bound of variational
+        Bayes instead, which is the log-likelihood minus the lexicon's divergence. Neither decreases, except for the
+        bound after the first iteration, which starts from probabilities without a prior.
         """
 
     def fit(self, corpus: Corpus, iterations: int, prior: float, data: TrainingData, name: str) -> None:
