@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from repository import ROOT
+from repository import FIXTURES, ROOT
 
 import dragoman
 from dragoman.base.settings.config import Config
@@ -91,6 +91,18 @@ def test_tests_are_in_the_folders_of_the_packages() -> None:
     others = {"architecture", "benchmarks", "documentation", "extending", "fixtures", "gpu"}
     assert rooms - others == packages
     assert folders(ROOT / "tests" / "addons") == folders(ROOT / "src" / "dragoman" / "addons")
+
+
+def test_every_folder_of_tests_runs_alone() -> None:
+    """Its files import helpers from their own folder or from tests/fixtures, and no others, which may be missing."""
+    places = {path.stem: path.parent for path in (ROOT / "tests").rglob("*.py")}
+    found = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in (ROOT / "tests").rglob("*.py")
+        for name in re.findall(r"^ *(?:from|import) (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+        if places.get(name, path.parent) not in (path.parent, FIXTURES)
+    ]
+    assert not found
 
 
 def folders(path: Path) -> set[str]:

@@ -5,11 +5,11 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from given_logits import GivenLogits
 from pydantic import ValidationError
 from searching import searched
 from torch import Tensor
 
-from dragoman.addons.lecture.probability_tree import GivenLogits
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.decode.forced import force
 from dragoman.decode.rules.coverage import penalty

@@ -2,10 +2,10 @@
 
 import pytest
 import torch
+from given_logits import GivenLogits
 from searching import searched
 from torch import Tensor
 
-from dragoman.addons.lecture.probability_tree import GivenLogits
 from dragoman.data.batches.batch import pad
 from dragoman.decode.rules.length_penalty import MeanLogProbability, NoPenalty
 from dragoman.decode.search import SearchConfig

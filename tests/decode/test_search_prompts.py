@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from given_logits import GivenLogits
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_search import Rules, plain_search
@@ -15,7 +16,6 @@ from test_search_exact import COVERAGE, SOURCES, configs, one, rescored, same
 from torch import Tensor
 from toy_decoders import AttendingToy, MarkovToy, RecurrentToy, reading, toy_memory
 
-from dragoman.addons.lecture.probability_tree import GivenLogits
 from dragoman.base.errors import ConfigError
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.rules.rule import Restriction, Step

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from given_logits import GivenLogits
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from plain_groups import beam_decode, diverse_search
@@ -12,7 +13,6 @@ from test_search_exact import COVERAGE, SIZE, SOURCES, TOYS, configs, one, same
 from toy_decoders import AttendingToy, MarkovToy, RecurrentToy, toy_memory
 from transformers.generation.logits_process import NoRepeatNGramLogitsProcessor
 
-from dragoman.addons.lecture.probability_tree import GivenLogits
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.load import parse_settings
 from dragoman.decode.beam.diverse_search import DiversityConfig

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from given_logits import GivenLogits
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_search import Rules, next_log_probabilities, plain_search
@@ -17,7 +18,6 @@ from test_search_exact import COVERAGE, SOURCES, configs, one, same
 from torch import Tensor
 from toy_decoders import AttendingToy, MarkovToy, RecurrentToy, toy_memory
 
-from dragoman.addons.lecture.probability_tree import GivenLogits
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.rules.coverage import Coverage
 from dragoman.decode.rules.restrictions import ForbiddenTokens, MinimumLength

@@ -1,9 +1,9 @@
 """Small decoders that implement the `Decoder` protocol, for tests of the search."""
 
 import torch
+from given_logits import GivenLogits
 from torch import Tensor
 
-from dragoman.addons.lecture.probability_tree import GivenLogits
 from dragoman.models.interface import Memory, State
 
 

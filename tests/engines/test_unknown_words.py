@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import torch
 import yaml
+from given_logits import GivenLogits
 from scripted_decoder import Script
 from torch import Tensor
 
-from dragoman.addons.lecture.probability_tree import GivenLogits
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.checkpoint.folder import LoadedModel, model_parameters, write_model_folder
 from dragoman.checkpoint.meta import Meta
