@@ -20,9 +20,8 @@ from dragoman.base.errors import ConfigError
 from dragoman.checkpoint.folder import LoadedModel
 from dragoman.cli.main import main
 from dragoman.engines.engine import Engine
-from dragoman.engines.kind import EngineKind, EngineSettings
-from dragoman.engines.kind import Service as Serves
-from dragoman.engines.registry import ENGINES, register_engine
+from dragoman.engines.registry import ENGINES, EngineKind, EngineSettings, register_engine
+from dragoman.engines.registry import Service as Serves
 from dragoman.engines.torch.engine import TorchEngine
 
 BUILT: list[tuple[str, EngineSettings]] = []

@@ -19,8 +19,7 @@ from dragoman.base.settings.load import dump_settings, load_settings, parse_sett
 from dragoman.base.settings.reference import sections
 from dragoman.base.settings.variants import Variants
 from dragoman.cli.main import main
-from dragoman.engines.kind import EngineKind
-from dragoman.engines.registry import ENGINES, register_engine
+from dragoman.engines.registry import ENGINES, EngineKind, register_engine
 from dragoman.metrics.metric import Metric, Outputs
 from dragoman.metrics.registry import METRICS
 from dragoman.metrics.registry import register as register_metric

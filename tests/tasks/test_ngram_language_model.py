@@ -17,8 +17,7 @@ from dragoman.cli.main import main
 from dragoman.data.batches.batch import pad
 from dragoman.decode.forced import force
 from dragoman.decode.rules.rule import Step
-from dragoman.inference.translation.reranking.config import RerankingConfig
-from dragoman.inference.translation.reranking.reranker import Reranker, read_reranking
+from dragoman.inference.translation.reranking.reranker import Reranker, RerankingConfig, read_reranking
 from dragoman.inference.translation.translator import Translator
 from dragoman.metrics.registry import ngram_metrics
 from dragoman.statistical.ngrams.word_fusion import WordFusion, WordScorer, divides_words

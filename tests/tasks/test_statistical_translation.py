@@ -10,8 +10,7 @@ import pytest
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.checkpoint.folder import read_config, read_meta
 from dragoman.decode.decoding import Sampling
-from dragoman.inference.translation.reranking.config import RerankingConfig, ReverseConfig
-from dragoman.inference.translation.reranking.reranker import Reranker
+from dragoman.inference.translation.reranking.reranker import Reranker, RerankingConfig, ReverseConfig
 from dragoman.inference.translation.translator import Translator
 from dragoman.models.architectures.statistical import StatisticalConfig
 from dragoman.statistical.phrases.word_probabilities import FLOOR

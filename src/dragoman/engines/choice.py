@@ -13,8 +13,7 @@ from dragoman.base.errors import ConfigError, DragomanError, ModelError
 from dragoman.base.log import info, warn
 from dragoman.base.packages import check_import
 from dragoman.data.workers import available_cores
-from dragoman.engines.kind import MODELS, Ability, EngineKind, EngineSettings, Precision, Service
-from dragoman.engines.registry import ENGINES
+from dragoman.engines.registry import ENGINES, MODELS, Ability, EngineKind, EngineSettings, Precision, Service
 from dragoman.native.embeddings import UnsupportedModelError
 from dragoman.native.packing import DivergedModelError
 

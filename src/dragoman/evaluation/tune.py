@@ -11,15 +11,16 @@ from dragoman.base.log import quietly, warn
 from dragoman.base.machine.device import use_threads
 from dragoman.base.settings.load import Overrides
 from dragoman.data.corpora.inputs import Lines, name_of, read_parallel
-from dragoman.inference.translation.reranking.config import (
+from dragoman.inference.translation.reranking.line_search import Lists, corpus_score, search_weights
+from dragoman.inference.translation.reranking.reranker import (
+    Features,
     RerankingConfig,
     RerankingLanguageModelConfig,
     ReverseConfig,
     TunedConfig,
+    flat,
+    write_reranking,
 )
-from dragoman.inference.translation.reranking.features import Features, flat
-from dragoman.inference.translation.reranking.line_search import Lists, corpus_score, search_weights
-from dragoman.inference.translation.reranking.reranker import write_reranking
 from dragoman.inference.translation.translator import Translator
 from dragoman.metrics.bleu_tokenizer import AUTO, check_tokenizer, choose_tokenizer
 from dragoman.metrics.registry import ngram_metrics

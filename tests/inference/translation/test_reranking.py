@@ -15,8 +15,6 @@ from dragoman.base.settings.load import parse_settings
 from dragoman.checkpoint.meta import Meta, dump_meta
 from dragoman.cli.main import main
 from dragoman.inference.generation.language_model import LanguageModel
-from dragoman.inference.translation.reranking.config import RerankingConfig
-from dragoman.inference.translation.reranking.features import UNREADABLE, Features
 from dragoman.inference.translation.reranking.line_search import (
     Lists,
     corpus_score,
@@ -24,7 +22,13 @@ from dragoman.inference.translation.reranking.line_search import (
     search_line,
     search_weights,
 )
-from dragoman.inference.translation.reranking.reranker import Reranker, read_reranking
+from dragoman.inference.translation.reranking.reranker import (
+    UNREADABLE,
+    Features,
+    Reranker,
+    RerankingConfig,
+    read_reranking,
+)
 from dragoman.inference.translation.translator import Translator
 from dragoman.metrics.bleu import BLEU
 from dragoman.metrics.registry import ngram_metrics

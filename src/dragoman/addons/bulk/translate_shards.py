@@ -21,7 +21,7 @@ from dragoman.base.log import info, quietly
 from dragoman.base.progress import Progress
 from dragoman.decode.decoding import Sampling
 from dragoman.engines.choice import AUTOMATIC
-from dragoman.engines.kind import Precision
+from dragoman.engines.registry import Precision
 from dragoman.inference.translation.files.faulty_lines import FaultyLines, on_error_of
 from dragoman.inference.translation.files.translated_file import Signal, signals_raise
 from dragoman.inference.translation.line_warnings import LineWarnings

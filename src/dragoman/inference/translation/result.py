@@ -1,8 +1,9 @@
-"""Results of translation and scoring."""
+"""Results of translation and scoring, and `Choice`, which reorders the hypotheses of a text."""
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from dragoman.decode.search_tree import SearchTree
 from dragoman.inference.translation.guard.guard import GuardOutcome
@@ -64,3 +65,24 @@ class PairScore:
     log_probability: float
     tokens: int
     unknown: int = 0
+
+
+class Choice(Protocol):
+    """Orders complete hypotheses by criteria that cannot be computed during a search."""
+
+    def choose(self, sources: Sequence[str], found: Sequence[list[Translation]]) -> list[list[Translation]]:
+        """Return all hypotheses of each text, best first, with the score that orders them.
+
+        Hypotheses with equal scores keep their order. The result for a text does not depend on other texts.
+        """
+        ...
+
+    def settings(self) -> dict[str, Any]:
+        """Return all settings that determine the order, as JSON values."""
+        ...
+
+
+def ordered(hypotheses: Sequence[Translation], scores: Sequence[float]) -> list[Translation]:
+    """Return the hypotheses with these scores, in descending order of score."""
+    order = sorted(range(len(hypotheses)), key=lambda row: -scores[row])
+    return [replace(hypotheses[row], score=float(scores[row])) for row in order]

@@ -11,12 +11,11 @@ from dragoman.base.log import warn
 from dragoman.base.progress import Progress
 from dragoman.decode.search import Hypothesis
 from dragoman.engines.engine import Engine, Row
-from dragoman.inference.translation.choice import Choice
 from dragoman.inference.translation.codec import Codec
 from dragoman.inference.translation.line_division import DividedLine, LineDivision
 from dragoman.inference.translation.line_warnings import LineWarnings
 from dragoman.inference.translation.request import Request, TextRequest, check_batch_size
-from dragoman.inference.translation.result import Translation
+from dragoman.inference.translation.result import Choice, Translation
 from dragoman.inference.translation.rounds.fallback import ConstraintFallback
 from dragoman.inference.translation.rounds.retry import GuardRetry
 from dragoman.inference.translation.rounds.rounds import Rounds, Steps

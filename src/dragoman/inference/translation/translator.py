@@ -23,7 +23,6 @@ from dragoman.inference.control.control import Control
 from dragoman.inference.control.glossary import Glossary
 from dragoman.inference.subject import NO_SETTINGS, Subject, SubjectSettings
 from dragoman.inference.translation.alignment import Aligner, AttentionAligner, find_aligner
-from dragoman.inference.translation.choice import Choice
 from dragoman.inference.translation.codec import Codec
 from dragoman.inference.translation.continuous import ContinuousTranslation, continuous_engine
 from dragoman.inference.translation.line_division import LineDivision
@@ -40,7 +39,7 @@ from dragoman.inference.translation.request import (
     chunks,
     with_requests,
 )
-from dragoman.inference.translation.result import PairScore, Translation
+from dragoman.inference.translation.result import Choice, PairScore, Translation
 from dragoman.inference.translation.stream import LineStream, StreamSettings
 from dragoman.inference.translation.subject import TranslationSequence, TranslationSubjects, visible_engine
 from dragoman.inference.translation.training_texts import TrainingTexts

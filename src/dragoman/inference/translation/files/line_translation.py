@@ -18,12 +18,11 @@ from dragoman.decode.rules.fusion import FusionConfig
 from dragoman.inference.control.control import Control
 from dragoman.inference.control.phrase import read_phrases
 from dragoman.inference.translation.alignment import Aligner, align_each
-from dragoman.inference.translation.choice import Choice
 from dragoman.inference.translation.files.faulty_lines import FaultyLines, OnError
 from dragoman.inference.translation.files.trees import TreeFile
 from dragoman.inference.translation.line_warnings import LineWarnings
 from dragoman.inference.translation.request import Request
-from dragoman.inference.translation.result import LinePart, Translation
+from dragoman.inference.translation.result import Choice, LinePart, Translation
 from dragoman.inference.translation.translator import Translator
 from dragoman.statistical.alignment.links import Alignment, format_pharaoh
 from dragoman.text.symbols import EOS

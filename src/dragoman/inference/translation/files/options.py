@@ -8,11 +8,10 @@ from typing import Any, TypeVar
 from dragoman.base.errors import ConfigError, DataError, reject_options
 from dragoman.decode.decoding import Sampling
 from dragoman.inference.translation.alignment import Aligner
-from dragoman.inference.translation.choice import Choice
 from dragoman.inference.translation.request import RequestSettings
-from dragoman.inference.translation.reranking.config import RerankingConfig
 from dragoman.inference.translation.reranking.minimum_risk import MinimumRisk
-from dragoman.inference.translation.reranking.reranker import Reranker, read_reranking
+from dragoman.inference.translation.reranking.reranker import Reranker, RerankingConfig, read_reranking
+from dragoman.inference.translation.result import Choice
 from dragoman.inference.translation.translator import Translator
 from dragoman.models.attention_weights import AttentionChoice
 

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.base.errors import ConfigError
-from dragoman.inference.translation.choice import ordered
-from dragoman.inference.translation.result import Translation
+from dragoman.inference.translation.result import Translation, ordered
 from dragoman.metrics.bleu_tokenizer import DEFAULT, choose_tokenizer
 from dragoman.metrics.registry import ngram_metrics
 
