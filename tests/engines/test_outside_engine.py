@@ -12,10 +12,10 @@ from tiny_predictor import write_predictor
 
 import dragoman
 from dragoman.addons.serving.config import ServeConfig
-from dragoman.addons.serving.control_defaults import ControlDefaults
-from dragoman.addons.serving.served_models import Directions, ServedModel
-from dragoman.addons.serving.served_predictors import Predictors, ServedPredictor
-from dragoman.addons.serving.service import Service
+from dragoman.addons.serving.models.served_models import Directions, ServedModel
+from dragoman.addons.serving.models.served_predictors import Predictors, ServedPredictor
+from dragoman.addons.serving.service.control_defaults import ControlDefaults
+from dragoman.addons.serving.service.service import Service
 from dragoman.base.errors import ConfigError
 from dragoman.checkpoint.folder import LoadedModel
 from dragoman.cli.main import main
