@@ -14,7 +14,7 @@ from dragoman.engines.native import calibration
 from dragoman.engines.native.calibration import Calibration, calibrate
 from dragoman.native import build, compiler, library
 from dragoman.native.build import NoCompilerError, NoLibraryError, best_library, compiled_library
-from dragoman.native.cache import cache_folders
+from dragoman.native.cache_folders import cache_folders
 from dragoman.native.compiler import INSTRUCTION_SETS, is_intact, library_name, seal
 
 PORTABLE = INSTRUCTION_SETS[-1]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dragoman.base.errors import ResourceError
 from dragoman.base.files import atomic_write
 from dragoman.base.imports import requested_modules
-from dragoman.native.cache import cache_folders, check_owner, create
+from dragoman.native.cache_folders import cache_folders, check_owner, create
 
 if TYPE_CHECKING:
     from dragoman.base.settings.config import Key

@@ -7,7 +7,7 @@ from pathlib import Path
 from dragoman.base.errors import ResourceError
 from dragoman.base.files import move_into, remove_stale_temporaries
 from dragoman.base.log import info
-from dragoman.native.cache import PREBUILT, cache_folders, check_owner, create
+from dragoman.native.cache_folders import PREBUILT, cache_folders, check_owner, create
 from dragoman.native.compiler import (
     ENGINE,
     CompilerError,
