@@ -159,6 +159,15 @@ class ContinuousEngine(Engine, Protocol):
 
 
 @runtime_checkable
+class CopyableEngine(Engine, Protocol):
+    """An engine that can be copied for another thread."""
+
+    def copy(self, threads: int) -> Engine:
+        """Return an engine of the same model that can translate in another thread at the same time."""
+        ...
+
+
+@runtime_checkable
 class AttentionEngine(Engine, Protocol):
     """An engine that also exposes the attention weights of its model."""
 

@@ -1,12 +1,18 @@
-"""`Router`: passes each row to a fast engine if it supports the row, and everything else to the reference engine."""
+"""`Router`: passes each row to a fast engine if it supports the row, and everything else to the reference engine.
+
+`continuous_engine`, `concurrent_engine` and `visible_engine` return the engine of a translator, or one of those that
+its router has, for another use.
+"""
 
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from dragoman.base.errors import ConfigError
 from dragoman.base.log import warn
 from dragoman.decode.search import Hypothesis
-from dragoman.engines.engine import AttentionEngine, Engine, Pair, Row
+from dragoman.engines.engine import AttentionEngine, ContinuousEngine, CopyableEngine, Engine, Pair, Row
+from dragoman.engines.torch.engine import TorchEngine
 from dragoman.models.attention_weights import AttentionChoice, AttentionMap
 from dragoman.models.interface import LengthLimits
 
@@ -64,3 +70,36 @@ class Router:
     def without_weights(self) -> list[str]:
         """See `AttentionEngine.without_weights`; computed by the reference engine."""
         return self.reference.without_weights()
+
+
+def continuous_engine(engine: Engine) -> ContinuousEngine | None:
+    """Return the engine, or the engine that a router prefers, if it supports continuous batching; otherwise None."""
+    preferred = engine.preferred if isinstance(engine, Router) else engine
+    return preferred if isinstance(preferred, ContinuousEngine) else None
+
+
+def concurrent_engine(engine: Engine) -> Engine | None:
+    """Return an engine of the same model that can translate in another thread at the same time, or None.
+
+    It is a copy with one thread or, if the engine cannot be copied, PyTorch's engine on the CPU.
+    """
+    preferred = engine.preferred if isinstance(engine, Router) else engine
+    if isinstance(preferred, CopyableEngine):
+        copied = preferred.copy(threads=1)
+        return Router(copied, engine.reference, is_requested=False) if isinstance(engine, Router) else copied
+    reference = engine.reference if isinstance(engine, Router) else engine
+    return reference if isinstance(reference, TorchEngine) and reference.device.type == "cpu" else None
+
+
+def visible_engine(engine: Engine) -> TorchEngine:
+    """Return the engine that computes with PyTorch, whose computation is visible.
+
+    Raises ConfigError if an engine has no such engine beside it.
+    """
+    visible = engine.reference if isinstance(engine, Router) else engine
+    if not isinstance(visible, TorchEngine):
+        raise ConfigError(
+            "the computation of this engine is not visible: load a model folder with --engine torch or auto; exported "
+            "and statistical models cannot be inspected"
+        )
+    return visible

@@ -5,19 +5,11 @@ from contextlib import suppress
 from itertools import count
 
 from dragoman.base.errors import ConfigError, DataError
-from dragoman.engines.engine import ContinuousEngine, Engine, Row, Session
-from dragoman.engines.router import Router
+from dragoman.engines.engine import ContinuousEngine, Row, Session
 from dragoman.inference.translation.codec import Codec
 from dragoman.inference.translation.line_division import LineDivision
 from dragoman.inference.translation.request import TextRequest
 from dragoman.inference.translation.result import Translation
-
-
-def continuous_engine(engine: Engine) -> ContinuousEngine | None:
-    """Return the engine, or the engine that it prefers, if it supports continuous batching; otherwise None."""
-    if isinstance(engine, Router):
-        engine = engine.preferred
-    return engine if isinstance(engine, ContinuousEngine) else None
 
 
 class ContinuousTranslation:

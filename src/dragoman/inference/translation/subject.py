@@ -8,8 +8,7 @@ from dragoman.data.batches.batch import pad
 from dragoman.decode.decoding import Decoding
 from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.engines.engine import Engine, Prefix
-from dragoman.engines.router import Router
-from dragoman.engines.torch.engine import TorchEngine
+from dragoman.engines.router import visible_engine
 from dragoman.inference.subject import (
     Subject,
     SubjectSettings,
@@ -25,20 +24,6 @@ from dragoman.models.attention_weights import END
 from dragoman.nn.attention.head_mask import has_masked_heads
 from dragoman.text.symbols import EOS, UNK
 from dragoman.text.tokenizers import Tokenizers
-
-
-def visible_engine(engine: Engine) -> TorchEngine:
-    """Return the engine that computes with PyTorch, whose computation is visible.
-
-    Raises ConfigError if an engine has no such engine beside it.
-    """
-    visible = engine.reference if isinstance(engine, Router) else engine
-    if not isinstance(visible, TorchEngine):
-        raise ConfigError(
-            "the computation of this engine is not visible: load a model folder with --engine torch or auto; exported "
-            "and statistical models cannot be inspected"
-        )
-    return visible
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,14 @@ from dragoman.decode.search import SearchConfig
 from dragoman.engines.choice import EngineChoice
 from dragoman.engines.engine import Engine
 from dragoman.engines.opening import open_engine
+from dragoman.engines.router import continuous_engine, visible_engine
 from dragoman.engines.torch.engine import AttentionTorchEngine
 from dragoman.inference.control.control import Control
 from dragoman.inference.control.glossary import Glossary
 from dragoman.inference.subject import NO_SETTINGS, Subject, SubjectSettings
 from dragoman.inference.translation.alignment import Aligner, AttentionAligner, find_aligner
 from dragoman.inference.translation.codec import Codec
-from dragoman.inference.translation.continuous import ContinuousTranslation, continuous_engine
+from dragoman.inference.translation.continuous import ContinuousTranslation
 from dragoman.inference.translation.line_division import LineDivision
 from dragoman.inference.translation.request import (
     Request,
@@ -41,7 +42,7 @@ from dragoman.inference.translation.request import (
 )
 from dragoman.inference.translation.result import Choice, PairScore, Translation
 from dragoman.inference.translation.stream import LineStream, StreamSettings
-from dragoman.inference.translation.subject import TranslationSequence, TranslationSubjects, visible_engine
+from dragoman.inference.translation.subject import TranslationSequence, TranslationSubjects
 from dragoman.inference.translation.training_texts import TrainingTexts
 from dragoman.models.attention_weights import AttentionChoice, cross_attention_layers
 from dragoman.models.kinds import TRANSLATION_MODEL, ModelKind, kind_of

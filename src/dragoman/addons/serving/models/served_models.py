@@ -17,9 +17,7 @@ from dragoman.base.log import info
 from dragoman.data.workers import available_cores
 from dragoman.engines.choice import AUTOMATIC
 from dragoman.engines.native.automatic_precision import automatic_precision
-from dragoman.engines.native.engine import NativeEngine
-from dragoman.engines.router import Router
-from dragoman.engines.torch.engine import TorchEngine
+from dragoman.engines.router import concurrent_engine
 from dragoman.exchange.ctranslate2.folder import is_exported
 from dragoman.inference.translation.alignment import Aligner
 from dragoman.inference.translation.continuous import ContinuousTranslation
@@ -263,16 +261,11 @@ class Directions:
 def _translator_for_constraints(translator: Translator) -> Translator | None:
     """Return a translator of the same model that may translate in another thread at the same time.
 
-    It uses one thread of the native engine or, if the model has none, PyTorch's engine. Returns None if the model has
-    neither on the CPU.
+    Returns None if the engine cannot do so (`concurrent_engine`).
     """
-    engine = translator.engine
-    if isinstance(engine, Router) and isinstance(engine.preferred, NativeEngine):
-        engine = Router(engine.preferred.copy(threads=1), engine.reference, is_requested=False)
-    else:
-        engine = engine.reference if isinstance(engine, Router) else engine
-        if not isinstance(engine, TorchEngine) or engine.device.type != "cpu":
-            return None
+    engine = concurrent_engine(translator.engine)
+    if engine is None:
+        return None
     tokenizers, meta, search = translator.tokenizers, translator.meta, translator.own_search
     return Translator(
         engine,
