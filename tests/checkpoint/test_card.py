@@ -11,7 +11,7 @@ from dragoman.checkpoint.card.card import model_card
 from dragoman.checkpoint.card.markdown import UNKNOWN, without_folders
 from dragoman.checkpoint.card.metadata import metric_identifier
 from dragoman.checkpoint.meta import Meta, RecordedScore, dump_meta, parse_meta
-from dragoman.text.languages.sample import sample_language
+from dragoman.text.languages.detector import sample_language
 
 BLEU = RecordedScore(metric="BLEU", value=39.123, signature="nrefs:1|case:lc", data="/data/jo/my data/test.de")
 ATTENTION = {"kind": "soft", "scorer": {"kind": "dot"}, "projections": True}

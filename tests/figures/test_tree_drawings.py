@@ -22,8 +22,8 @@ from dragoman.models.architectures.encoder_only import EncoderOnlyConfig
 from dragoman.nn.attention.recording import recording
 from dragoman.text.tokenizers import VocabularySizes
 from dragoman.text.trees.brackets import parse_tree
-from dragoman.text.trees.drawing import draw_tree
 from dragoman.text.trees.linearization import linearise
+from dragoman.text.trees.tree import draw_tree
 from dragoman.text.vocabularies.whitespace import WhitespaceTokenizer
 
 TREE = parse_tree("(S (NP (NP (DT The) (NN end)) (PP (IN of) (NP (NN a<b)))) (VP (VBD came)) (. .))")

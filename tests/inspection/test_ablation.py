@@ -35,7 +35,7 @@ from dragoman.inference.subject import NO_SETTINGS, SubjectSettings
 from dragoman.inspection.ablation import ablate_heads
 from dragoman.inspection.heads import HEAD_KINDS, Head, attention_layers, heads_of, heads_off
 from dragoman.inspection.importance import head_entropies, head_gradients, head_importance
-from dragoman.nn.attention.head_mask import masking_heads
+from dragoman.nn.attention.heads import masking_heads
 
 WITH_HEADS = ("transformer", "recurrent", "convolutional", "linear")
 GIVEN = SubjectSettings(target=TARGET)

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from dragoman.base.errors import DataError
-from dragoman.metrics.bootstrap import interval_of, resampled_counts
 from dragoman.metrics.labels.classification import ConfusionMatrix
 from dragoman.metrics.labels.regression import pearson, spearman
 from dragoman.metrics.labels.report import Report, compare
 from dragoman.metrics.labels.scoring import answer_report, classification_report, regression_report, tagging_report
+from dragoman.metrics.resampling import interval_of, resampled_counts
 
 GOLD = ["ja", "nein", "vielleicht nicht", "ja"] * 15
 RIGHT = [label if index % 5 else "ja" for index, label in enumerate(GOLD)]

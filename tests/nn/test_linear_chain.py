@@ -8,8 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.metrics.labels.spans import SCHEMES, Scheme, find_spans
-from dragoman.metrics.labels.transitions import OUTSIDE, find_forbidden, may_follow
+from dragoman.metrics.labels.spans import OUTSIDE, SCHEMES, Scheme, find_forbidden, find_spans, may_follow
 from dragoman.models.heads.tagging import TaggingHeadConfig
 from dragoman.nn.linear_chain import ChainScores, LinearChain
 

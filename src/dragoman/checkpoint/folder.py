@@ -24,7 +24,7 @@ from dragoman.checkpoint.card.card import model_card
 from dragoman.checkpoint.card.languages import Samples
 from dragoman.checkpoint.meta import FORMAT_VERSION, Meta, dump_meta, parse_meta
 from dragoman.checkpoint.tensors import Shape, load_tensors, model_parameters, read_shapes, save_tensors
-from dragoman.models.assembly import SkipInitialValues
+from dragoman.models.initialisation import SkipInitialValues
 from dragoman.models.kinds import ModelKind, kind_of, parse_model
 from dragoman.models.settings import ModelSettings
 from dragoman.text.tokenizers import Tokenizers, VocabularySizes

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import torch
 
 from dragoman.base.errors import ConfigError
-from dragoman.base.machine.bfloat16 import bfloat16_speed
+from dragoman.base.machine.kernels import bfloat16_speed
 from dragoman.checkpoint.folder import LoadedModel
 from dragoman.engines.engine import AttentionEngine, Engine
 from dragoman.engines.native.automatic_precision import AutomaticPrecision, automatic_precision

@@ -16,10 +16,10 @@ from dragoman.inference.load import kind_of, model_for
 from dragoman.inference.prediction.heads.regression import label_value
 from dragoman.inference.prediction.parts import task_names
 from dragoman.inference.prediction.text_vectors import read_texts, similarities
-from dragoman.metrics.bootstrap import Comparison
 from dragoman.metrics.labels.classification import align
 from dragoman.metrics.labels.report import Report, compare
 from dragoman.metrics.labels.scoring import similarity_report
+from dragoman.metrics.resampling import Comparison
 from dragoman.tasks.seeds import SeedScore, seed_folders
 
 AnyPredictor = str | Path | LoadedObject

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from dragoman.metrics.bleu import LengthScore
-from dragoman.metrics.bootstrap import Comparison
+from dragoman.metrics.resampling import Comparison
 from dragoman.metrics.score import Score
 
 

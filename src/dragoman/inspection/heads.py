@@ -13,7 +13,7 @@ from dragoman.models.attention_weights import KINDS, kind_of_attention, layer_of
 from dragoman.models.families.hierarchical import HierarchicalEncoder
 from dragoman.models.interface import has_decoder
 from dragoman.nn.attention.graph import GraphAttention
-from dragoman.nn.attention.head_mask import masking_heads
+from dragoman.nn.attention.heads import masking_heads
 from dragoman.nn.attention.interface import Attention
 
 GRAPH = "graph.attention"

@@ -16,7 +16,7 @@ from dragoman.inference.abilities import SupportsInspect
 from dragoman.inference.subject import NO_SETTINGS, Subject, SubjectSettings
 from dragoman.inspection.heads import Head, attention_layers, count_heads, head_masks, heads_of
 from dragoman.nn.attention.graph import GraphAttention, entropy_over_edges
-from dragoman.nn.attention.head_mask import masking_heads
+from dragoman.nn.attention.heads import masking_heads
 from dragoman.nn.attention.recording import recording
 
 

@@ -17,8 +17,7 @@ from dragoman.figures.heads import head_grid, layer_heads
 from dragoman.inspection.page import build_page, picture_files
 from dragoman.models.attention_weights import KINDS, AttentionMap, SentenceWeights
 from dragoman.models.relevance import Relevance
-from dragoman.text.trees.drawing import draw_tree
-from dragoman.text.trees.tree import Tree
+from dragoman.text.trees.tree import Tree, draw_tree
 
 ARRAYS, INDEX, PAGE = "attention.npz", "index.json", "index.html"
 _TREE = "tree.svg"

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.metrics.bootstrap import Comparison, compare_resampled, interval_of, resampled_counts
+from dragoman.metrics.resampling import Comparison, compare_resampled, interval_of, resampled_counts
 from dragoman.metrics.score import Score
 
 Link = tuple[int, int]

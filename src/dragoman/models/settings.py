@@ -7,7 +7,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.config import Config
-from dragoman.models.assembly import without_storage
+from dragoman.models.initialisation import without_storage
 from dragoman.text.tokenizers import VocabularySizes
 
 _FEW = 8

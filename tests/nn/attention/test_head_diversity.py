@@ -10,7 +10,7 @@ from torch import Tensor
 
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
-from dragoman.nn.attention.head_diversity import head_diversity
+from dragoman.nn.attention.heads import head_diversity
 from dragoman.nn.attention.recording import recording
 from dragoman.nn.attention.soft import SoftAttention
 from dragoman.training.objectives.cross_entropy import CrossEntropy

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from torch import Tensor
 
 from dragoman.nn.attention.graph import GraphAttention
-from dragoman.nn.attention.head_mask import masking_heads
+from dragoman.nn.attention.heads import masking_heads
 from dragoman.nn.attention.interface import Attention, AttentionSizes
 from dragoman.nn.attention.recording import recording
 from dragoman.nn.attention.union import CausalAttentionConfig, SelfAttentionConfig, SourceAttentionConfig

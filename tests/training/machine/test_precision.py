@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from dragoman.base.machine import bfloat16
-from dragoman.base.machine.bfloat16 import bfloat16_speed
+from dragoman.base.machine import kernels
+from dragoman.base.machine.kernels import bfloat16_speed
 from dragoman.training.machine.precision import choose_precision, warn_of_slow_products
 
 CPU = torch.device("cpu")
@@ -18,7 +18,7 @@ def measure_as(monkeypatch: pytest.MonkeyPatch, small: float, large: float) -> l
         measured.append(rows)
         return [(small if rows < 1000 else large) if kind == torch.bfloat16 else 1.0 for kind in kinds]
 
-    monkeypatch.setattr(bfloat16, "_product_seconds", seconds)
+    monkeypatch.setattr(kernels, "_product_seconds", seconds)
     return measured
 
 
@@ -54,7 +54,7 @@ def test_the_speed_is_a_ratio_of_measured_times(monkeypatch: pytest.MonkeyPatch)
         return multiply(states[:1], weight)
 
     monkeypatch.setattr(torch.Tensor, "__matmul__", product)
-    monkeypatch.setattr(bfloat16.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(kernels.time, "perf_counter", lambda: now[0])
     assert bfloat16_speed(CPU) == 2.5
 
 

@@ -14,7 +14,7 @@ def choose_device(name: str = "auto") -> "torch.device":
     On a GPU, attention kernels that are slow on new shapes are turned off (`keep_fast_attention_kernels`). Raises
     ConfigError if the device is not available.
     """
-    from dragoman.base.machine.attention_kernels import keep_fast_attention_kernels  # imports torch, which is slow
+    from dragoman.base.machine.kernels import keep_fast_attention_kernels  # imports torch, which is slow
 
     device = _device(name)
     keep_fast_attention_kernels(device)

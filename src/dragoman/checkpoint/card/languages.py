@@ -9,9 +9,8 @@ from typing import Any
 from dragoman.checkpoint.meta import Meta
 from dragoman.models.interface import Side
 from dragoman.models.kinds import ModelKind
-from dragoman.text.languages.detector import release_model
+from dragoman.text.languages.detector import release_model, sample_language
 from dragoman.text.languages.names import has_name
-from dragoman.text.languages.sample import sample_language
 
 Samples = Mapping[str, Iterable[str]]
 """Some texts of each side, `source` and `target`."""

@@ -8,8 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dragoman.data.batches.batch import pad
-from dragoman.data.batches.rows import PaddedRows
+from dragoman.data.batches.batch import PaddedRows, pad
 
 NO_LABEL = -100
 """The label of a token that is not predicted."""

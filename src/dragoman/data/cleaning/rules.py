@@ -11,6 +11,7 @@ import regex
 from numpy.typing import NDArray
 
 from dragoman.base.errors import DataError
+from dragoman.base.log import info
 from dragoman.data.cleaning.config import BaseCleaningConfig, CleaningConfig, TextCleaningConfig
 from dragoman.data.cleaning.repair import (
     find_control_characters,
@@ -270,3 +271,21 @@ def repair_text(text: str, config: BaseCleaningConfig, newlines: bool, begins: b
     if config.unescape:
         text = unescape(text)
     return repair_control_characters(text, newlines, begins, ends) if config.control_characters else text
+
+
+def repair_like_training(
+    texts: Sequence[str], cleaning: BaseCleaningConfig, name: str, newlines: bool = False
+) -> list[str]:
+    """Return the texts of one side of a validation set, repaired like those of the training corpora; none is dropped.
+
+    A model that never saw `&quot;` in training would otherwise be validated against it. name: of the set or the side,
+    in the message that reports the number of changed texts. newlines: whether texts may have several lines. Sets are
+    not changed if cleaning is disabled.
+    """
+    if not cleaning.enabled:
+        return list(texts)
+    repaired = [repair_text(text, cleaning, newlines) for text in texts]
+    changed = sum(text != other for text, other in zip(texts, repaired, strict=True))
+    if changed:
+        info(f"{name}: {changed:,} of {len(texts):,} texts are repaired like the training corpora")
+    return repaired

@@ -6,6 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dragoman.text.symbols import UNK
+from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.words import is_word_character
+
 
 class Alternative(NamedTuple):
     """One form of a phrase.
@@ -74,3 +78,25 @@ _MAX_EXTRA_SLOTS = 32
 def constrained_beam_size(beam: int, constraints: Sequence[Constraint]) -> int:
     """Return the beam size of a sentence, with one additional slot per phrase token so that each bank has a slot."""
     return beam + min(sum(map(size, constraints)), _MAX_EXTRA_SLOTS)
+
+
+_CLOSING = tuple(sign.encode() for sign in ".,;:!?)]}%…-")
+"""Punctuation that is followed by a space before a word."""
+
+
+def word_edges(tokenizer: Tokenizer) -> Edges:
+    """Return the edges of a vocabulary. A part of a character counts as any character that it may belong to."""
+    surfaces = [tokenizer.surface(number) for number in range(tokenizer.size)]
+    opens = [_is_word(surface, 0) for surface in surfaces]
+    closes = [_is_word(surface, -1) or surface.endswith(_CLOSING) for surface in surfaces]
+    closes[UNK] = True  # it may stand for any word
+    return Edges(np.array(opens, np.bool), np.array(closes, np.bool))
+
+
+def _is_word(surface: bytes, position: int) -> bool:
+    """Return whether the first or last character of a token's text (position 0 or −1) is a word character."""
+    if not surface:
+        return False
+    character = surface.decode("utf-8", "surrogateescape")[position]
+    # for part of a character, test if it can belong to a two-byte letter, as in Latin, Greek and Cyrillic
+    return is_word_character(character) if character < "\udc80" or character > "\udcff" else character < "\udce0"

@@ -5,8 +5,7 @@ from functools import cached_property, partial
 from math import inf
 
 from dragoman.base.errors import ResourceError
-from dragoman.decode.constraints.constraint import tokens_needed
-from dragoman.decode.constraints.word_edges import word_edges
+from dragoman.decode.constraints.constraint import tokens_needed, word_edges
 from dragoman.decode.decoding import Sampling
 from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.engines.engine import Engine, Pair, Row

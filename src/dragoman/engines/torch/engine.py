@@ -11,8 +11,7 @@ import torch
 from dragoman.base.progress import Progress
 from dragoman.data.batches.batch import collate, pad
 from dragoman.decode.beam.exact_search import BLOCK
-from dragoman.decode.constraints.constraint import Constraints, Edges, constrained_beam_size, tokens_needed
-from dragoman.decode.constraints.word_edges import word_edges
+from dragoman.decode.constraints.constraint import Constraints, Edges, constrained_beam_size, tokens_needed, word_edges
 from dragoman.decode.decoding import Decoding, Sampling
 from dragoman.decode.forced import CHUNK, force
 from dragoman.decode.prompts import Prompts

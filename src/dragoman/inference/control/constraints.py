@@ -8,8 +8,7 @@ from typing import NamedTuple
 from dragoman.base.cancellation import until_cancelled
 from dragoman.base.errors import ConfigError
 from dragoman.decode.constraints.automaton import Automaton
-from dragoman.decode.constraints.constraint import Alternative, Constraint, Edges, tokens_needed
-from dragoman.decode.constraints.word_edges import word_edges
+from dragoman.decode.constraints.constraint import Alternative, Constraint, Edges, tokens_needed, word_edges
 from dragoman.decode.search import Hypothesis
 from dragoman.inference.control.control import Requirements
 from dragoman.inference.control.masking import (

@@ -15,7 +15,7 @@ from dragoman.models.heads.tagging import TaggingHeadConfig
 from dragoman.models.heads.texts import ClassificationHeadConfig, RegressionHeadConfig
 from dragoman.models.heads.trees import TreeHead
 from dragoman.models.heads.union import HeadConfig
-from dragoman.text.trees.drawing import draw_tree
+from dragoman.text.trees.tree import draw_tree
 
 OutputFormat = Literal["auto", "jsonl", "tsv", "conll", "squad", "squad_nbest", "trees", "drawing"]
 OUTPUT_FORMATS: tuple[OutputFormat, ...] = get_args(OutputFormat)

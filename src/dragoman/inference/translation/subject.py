@@ -21,7 +21,7 @@ from dragoman.inference.translation.codec import Codec
 from dragoman.inference.translation.request import Request
 from dragoman.inference.translation.result import Translation
 from dragoman.models.attention_weights import END
-from dragoman.nn.attention.head_mask import has_masked_heads
+from dragoman.nn.attention.heads import has_masked_heads
 from dragoman.text.symbols import EOS, UNK
 from dragoman.text.tokenizers import Tokenizers
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.base.errors import DataError
-from dragoman.metrics.bootstrap import Comparison, compare_resampled, interval_of, resampled_counts
 from dragoman.metrics.labels.classification import ClassScores, ConfusionMatrix, align
+from dragoman.metrics.resampling import Comparison, compare_resampled, interval_of, resampled_counts
 from dragoman.metrics.score import Direction, Interval, Score
 
 Floats = NDArray[np.float64]

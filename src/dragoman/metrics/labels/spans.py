@@ -10,6 +10,7 @@ a span begins with B-, and I-X after O belongs to no span. With IOBES and BILOU,
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Literal, NamedTuple, get_args
 
 from dragoman.base.errors import DataError
@@ -29,12 +30,12 @@ _PREFIXES: dict[Scheme, dict[str, str]] = {
 }
 """The prefixes of each scheme, and the prefixes of IOBES with the same meaning."""
 
-_OUTSIDE = "O"
+OUTSIDE = "O"
 _ALL_PREFIXES = frozenset("BIESLU")
 _Parsed = tuple[str, str]
 """The prefix, as in IOBES, and the type of a tag; ("O", "") outside of spans."""
 
-_NO_SPAN: _Parsed = (_OUTSIDE, "")
+_NO_SPAN: _Parsed = (OUTSIDE, "")
 
 
 class Span(NamedTuple):
@@ -48,7 +49,7 @@ class Span(NamedTuple):
 def has_span_tags(tags: Iterable[str]) -> bool:
     """Return whether tags mark spans: at least one has a prefix such as B-, and all others have one or are O."""
     names = set(tags)
-    return any(map(_has_prefix, names)) and all(tag == _OUTSIDE or _has_prefix(tag) for tag in names)
+    return any(map(_has_prefix, names)) and all(tag == OUTSIDE or _has_prefix(tag) for tag in names)
 
 
 def detect_scheme(sentences: Iterable[Sequence[str]]) -> Scheme:
@@ -65,9 +66,9 @@ def detect_scheme(sentences: Iterable[Sequence[str]]) -> Scheme:
         previous = _NO_SPAN
         for tag in tags:
             prefix, _, kind = tag.partition("-")
-            if prefix == "I" and (previous[0] == _OUTSIDE or previous[1] != kind):
+            if prefix == "I" and (previous[0] == OUTSIDE or previous[1] != kind):
                 conflicts.setdefault("IOB2", f"{tag} begins a span")
-            if prefix == "B" and (previous[0] == _OUTSIDE or previous[1] != kind):
+            if prefix == "B" and (previous[0] == OUTSIDE or previous[1] != kind):
                 conflicts.setdefault("IOB1", f"{tag} is not preceded by a span of the same type")
             previous = (prefix, kind)
     if not has_span_tags(names):
@@ -98,7 +99,7 @@ def find_spans(tags: Sequence[str], scheme: Scheme, convention: Convention) -> l
 
 def parse_tag(tag: str, scheme: Scheme) -> _Parsed:
     """Return the prefix, as in IOBES, and the type of a tag. Raises DataError if it does not belong to the scheme."""
-    if tag == _OUTSIDE:
+    if tag == OUTSIDE:
         return _NO_SPAN
     prefix, _, kind = tag.partition("-")
     if prefix not in _PREFIXES[scheme] or not _has_prefix(tag):
@@ -124,9 +125,9 @@ def _has_prefix(tag: str) -> bool:
 
 
 def _no_span_tags(names: set[str]) -> DataError:
-    if names <= {_OUTSIDE}:
+    if names <= {OUTSIDE}:
         return DataError("the correct tags contain no span: set the scheme, or use sentences with spans")
-    plain = sorted(tag for tag in names if tag != _OUTSIDE and not _has_prefix(tag))
+    plain = sorted(tag for tag in names if tag != OUTSIDE and not _has_prefix(tag))
     return DataError(
         f"tags such as {plain[0]!r} have no prefix (B-, I-), so it is unknown where spans begin: add prefixes, or "
         "score the tags of single words instead of spans"
@@ -139,11 +140,11 @@ def _find_lenient(tags: Sequence[_Parsed]) -> list[Span]:
     previous = _NO_SPAN
     for position, tag in enumerate([*tags, _NO_SPAN]):
         changes = tag[1] != previous[1] or previous[0] in "ES"
-        is_inside = previous[0] != _OUTSIDE
+        is_inside = previous[0] != OUTSIDE
         if is_inside and (changes or tag[0] in "BSO"):
             spans.append(Span(previous[1], start, position))
             is_inside = False
-        if tag[0] != _OUTSIDE and not is_inside:
+        if tag[0] != OUTSIDE and not is_inside:
             start = position
         previous = tag
     return spans
@@ -176,7 +177,7 @@ def _find_strict_iob1(tags: Sequence[_Parsed]) -> list[Span]:
     while position < len(tags):
         previous = tags[position - 1] if position else _NO_SPAN
         prefix, kind = tags[position]
-        same_type = previous[0] != _OUTSIDE and previous[1] == kind
+        same_type = previous[0] != OUTSIDE and previous[1] == kind
         if not (prefix == "I" and not (previous[0] == "I" and same_type)) and not (prefix == "B" and same_type):
             position += 1
             continue
@@ -194,3 +195,31 @@ def _end_of_inside(tags: Sequence[_Parsed], start: int) -> int:
     while end < len(tags) and tags[end] == ("I", tags[start][1]):
         end += 1
     return end
+
+
+def may_follow(tag: str, previous: str, scheme: Scheme) -> bool:
+    """Return whether a tag may follow another one. Before the first and after the last word of a sentence is O.
+
+    Raises DataError if a tag does not belong to the scheme.
+    """
+    (before, old), (prefix, new) = parse_tag(previous, scheme), parse_tag(tag, scheme)
+    if scheme in ("IOBES", "BILOU"):
+        inside = prefix in "IE"
+        return inside and old == new if before in "BI" else not inside
+    dependent = "I" if scheme == "IOB2" else "B"
+    return prefix != dependent or (before != OUTSIDE and old == new)
+
+
+def find_forbidden(tags: Sequence[str], scheme: Scheme) -> tuple[str, str] | None:
+    """Return the first two successive tags of a sentence that the scheme does not allow; None if all are allowed.
+
+    O stands for the positions before the first and after the last word.
+    """
+    return next(
+        (
+            (before, after)
+            for before, after in pairwise([OUTSIDE, *tags, OUTSIDE])
+            if not may_follow(after, before, scheme)
+        ),
+        None,
+    )

@@ -10,9 +10,8 @@ from torch import Tensor, nn
 
 from dragoman.base.errors import ConfigError
 from dragoman.models.architectures.generator import GeneratorConfig, SharedEmbedding
-from dragoman.models.assembly import initialise_linear_layers, prefix_errors, resolve_scheme
 from dragoman.models.families.causal import CausalEncoderConfig
-from dragoman.models.families.family import SideContext
+from dragoman.models.families.family import SideContext, prefix_errors, resolve_scheme
 from dragoman.models.families.hierarchical import HierarchicalEncoderConfig
 from dragoman.models.families.transformer import TransformerEncoderConfig
 from dragoman.models.families.union import EncoderConfig
@@ -20,6 +19,7 @@ from dragoman.models.heads.pairs import divide_pairs
 from dragoman.models.heads.replaced_tokens import ReplacedTokenHeadConfig
 from dragoman.models.heads.texts import ClassificationHeadConfig, TextEncoding, TextHeadConfig
 from dragoman.models.heads.union import HeadConfig, SeveralHeads, SeveralHeadsConfig
+from dragoman.models.initialisation import initialise_linear_layers
 from dragoman.models.interface import LengthLimit, Memory, Trial
 from dragoman.models.settings import PresetSettings
 from dragoman.nn.dropout import DropoutConfig

@@ -9,10 +9,16 @@ from torch import Tensor, nn
 
 from dragoman.base.packing import Packing
 from dragoman.base.settings.config import kinds, union_members
-from dragoman.models.assembly import check_decodable, initialise_linear_layers, prefix_errors, resolve_scheme
-from dragoman.models.families.family import DecoderContext, DecoderFamily
+from dragoman.models.families.family import (
+    DecoderContext,
+    DecoderFamily,
+    check_decodable,
+    prefix_errors,
+    resolve_scheme,
+)
 from dragoman.models.families.transformer import TransformerDecoderConfig
 from dragoman.models.families.union import DecoderConfig
+from dragoman.models.initialisation import initialise_linear_layers
 from dragoman.models.interface import Decoder, LengthLimit, Output, Trial
 from dragoman.models.settings import ExcludedTokens, PresetSettings
 from dragoman.nn.dropout import DropoutConfig

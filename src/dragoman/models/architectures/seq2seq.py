@@ -9,11 +9,18 @@ from torch import Tensor, nn
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.packing import Packing
-from dragoman.models.assembly import check_decodable, initialise_linear_layers, prefix_errors, resolve_scheme
-from dragoman.models.families.family import DecoderContext, ProjectedOutput, SideContext
+from dragoman.models.families.family import (
+    DecoderContext,
+    ProjectedOutput,
+    SideContext,
+    check_decodable,
+    prefix_errors,
+    resolve_scheme,
+)
 from dragoman.models.families.transformer import TransformerDecoderConfig, TransformerEncoderConfig
 from dragoman.models.families.union import DecoderConfig, EncoderConfig
 from dragoman.models.initial_embeddings import InitialEmbeddings
+from dragoman.models.initialisation import initialise_linear_layers
 from dragoman.models.interface import LengthLimit, LengthLimits, Memory, Trial
 from dragoman.models.settings import ExcludedTokens, PresetSettings
 from dragoman.nn.dropout import DropoutConfig

@@ -7,8 +7,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from dragoman.base.settings.config import kinds, union_members
-from dragoman.models.assembly import check_decodable
-from dragoman.models.families.family import DecoderContext, DecoderFamily, EncoderFamily, SideContext
+from dragoman.models.families.family import DecoderContext, DecoderFamily, EncoderFamily, SideContext, check_decodable
 from dragoman.models.families.transformer import TransformerDecoderConfig
 from dragoman.models.families.union import DecoderConfig
 from dragoman.models.interface import Memory

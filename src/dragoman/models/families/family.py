@@ -1,6 +1,7 @@
 """Base classes of encoder and decoder families, and the outputs of decoders."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, Self
 
@@ -207,3 +208,36 @@ class DecoderFamily(Family):
 
 def _as_yaml(value: Any) -> str:
     return "null" if value is None else str(value).lower()
+
+
+@contextmanager
+def prefix_errors(side: str) -> Iterator[None]:
+    """Prefix the messages of ConfigErrors raised within this context with the name of the side."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(f"{side}: {error}") from None
+
+
+def resolve_scheme(chosen: PositionScheme | None, family: Family, side: str) -> PositionScheme:
+    """Return the chosen position scheme; None: the default of the family.
+
+    Raises ConfigError if the family does not support the scheme.
+    """
+    if chosen is None:
+        return family.default_positions
+    if chosen.inside_attention and not family.has_self_attention:
+        raise ConfigError(
+            f"positions of kind {chosen.kind} act inside self-attention, which a {family.kind} {side} does not have: "  # type: ignore[attr-defined]
+            "choose another kind"
+        )
+    return chosen
+
+
+def check_decodable(scheme: PositionScheme, setting: str) -> None:
+    """Raise ConfigError for a scheme that needs the length of the text, which is unknown during decoding."""
+    if scheme.needs_length:
+        raise ConfigError(
+            f"positions of kind {scheme.kind} need the length of the whole text, which is unknown in a decoder: "  # type: ignore[attr-defined]
+            f"choose another kind for {setting}"
+        )

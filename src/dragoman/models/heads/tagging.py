@@ -7,7 +7,7 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from dragoman.metrics.labels.transitions import OUTSIDE, may_follow
+from dragoman.metrics.labels.spans import OUTSIDE, may_follow
 from dragoman.models.heads.labelled import LabelledHead
 from dragoman.models.interface import Memory
 from dragoman.nn.dropout import Dropout

@@ -8,8 +8,13 @@ from pydantic import Field, field_validator
 from torch import Tensor, nn
 
 from dragoman.base.errors import ConfigError
-from dragoman.models.assembly import check_decodable, prefix_errors, resolve_scheme
-from dragoman.models.families.family import DecoderContext, ProjectedOutput
+from dragoman.models.families.family import (
+    DecoderContext,
+    ProjectedOutput,
+    check_decodable,
+    prefix_errors,
+    resolve_scheme,
+)
 from dragoman.models.families.transformer import TransformerDecoder, TransformerDecoderConfig
 from dragoman.models.heads.trees import TreeHead
 from dragoman.models.interface import Memory, State

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from dragoman.nn.attention.head_mask import apply_head_mask
+from dragoman.nn.attention.heads import apply_head_mask
 from dragoman.nn.attention.recording import record
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.scorers import ScorerConfig

@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.config import Config
-from dragoman.nn.attention.head_mask import apply_head_mask
+from dragoman.nn.attention.heads import apply_head_mask
 from dragoman.nn.attention.interface import Attention, AttentionSizes, TensorTree
 from dragoman.nn.attention.recording import record, recorder
 from dragoman.nn.mask import CausalSpan, Mask

@@ -12,8 +12,7 @@ from dragoman.base.errors import ConfigError
 from dragoman.base.packing import Packing
 from dragoman.base.settings.config import Config
 from dragoman.nn.attention.cache import Keys, KeyValueCache, extend_cache
-from dragoman.nn.attention.head_diversity import head_diversity
-from dragoman.nn.attention.head_mask import apply_head_mask
+from dragoman.nn.attention.heads import apply_head_mask, head_diversity
 from dragoman.nn.attention.interface import Attention, AttentionSizes, TensorTree
 from dragoman.nn.attention.recording import record, recorder
 from dragoman.nn.auxiliary import collector

@@ -11,7 +11,7 @@ from dragoman.base.cancellation import until_cancelled
 from dragoman.base.progress import Progress
 from dragoman.data.batches.plan import BatchConfig
 from dragoman.data.cleaning.config import TextCleaningConfig
-from dragoman.data.cleaning.held_out import repair_like_training
+from dragoman.data.cleaning.rules import repair_like_training
 from dragoman.data.corpora.corpus import TextCorpusConfig
 from dragoman.data.corpora.documents import read_texts
 from dragoman.metrics.metric import Metric, Outputs

@@ -15,8 +15,7 @@ from dragoman.inference.prediction.heads.inputs import ModelInput
 from dragoman.inference.prediction.heads.regression import label_value
 from dragoman.inference.prediction.heads.report import choose_threshold
 from dragoman.inference.prediction.heads.tagging import feature_symbol
-from dragoman.metrics.labels.spans import Scheme, detect_scheme, has_span_tags
-from dragoman.metrics.labels.transitions import find_forbidden
+from dragoman.metrics.labels.spans import Scheme, detect_scheme, find_forbidden, has_span_tags
 from dragoman.metrics.score import Score
 from dragoman.models.heads.spans import SpanHeadConfig
 from dragoman.models.heads.tagging import TaggingHeadConfig

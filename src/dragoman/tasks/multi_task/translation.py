@@ -14,8 +14,8 @@ from dragoman.base.packing import Packing
 from dragoman.data.batches.plan import BatchPlan
 from dragoman.data.held_out.check import Finding
 from dragoman.models.architectures.language_model import next_tokens
-from dragoman.models.assembly import prefix_errors
 from dragoman.models.description.describe import count_decoder_operations
+from dragoman.models.families.family import prefix_errors
 from dragoman.models.interface import Decoder, Output
 from dragoman.tasks.corpora.job import packing_obstacle
 from dragoman.tasks.language_model.config import LanguageModelLoopConfig, LanguageModelRun, LanguageModelTask

@@ -12,7 +12,7 @@ from dragoman.base.settings.load import dump_settings
 from dragoman.checkpoint.folder import LoadedModel, write_model_folder
 from dragoman.checkpoint.meta import Meta, RecordedScore
 from dragoman.checkpoint.tensors import model_parameters
-from dragoman.data.cleaning.held_out import repair_like_training
+from dragoman.data.cleaning.rules import repair_like_training
 from dragoman.data.corpora.readers import check_readable, read_sides
 from dragoman.data.held_out.check import PairSet, check_pairs, report
 from dragoman.data.preparation.pipeline import PreparedCorpora

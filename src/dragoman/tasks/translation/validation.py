@@ -12,7 +12,7 @@ from dragoman.base.errors import ConfigError, in_files
 from dragoman.base.progress import Progress
 from dragoman.data.batches.batch import collate
 from dragoman.data.batches.plan import BatchConfig, plan_epoch
-from dragoman.data.cleaning.held_out import repair_like_training
+from dragoman.data.cleaning.rules import repair_like_training
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.corpora.readers import read_references
 from dragoman.decode.search import SearchConfig

@@ -6,7 +6,7 @@ import torch
 
 from dragoman.base.errors import DivergenceError
 from dragoman.base.log import warn
-from dragoman.base.machine.bfloat16 import bfloat16_speed
+from dragoman.base.machine.kernels import bfloat16_speed
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _MIN_SPEEDUP = 1.3

@@ -16,7 +16,7 @@ from torch.distributed.rendezvous import rendezvous
 
 from dragoman.base.errors import ConfigError, DivergenceError, DragomanError, Interrupted
 from dragoman.base.log import console
-from dragoman.base.machine.attention_kernels import keep_fast_attention_kernels
+from dragoman.base.machine.kernels import keep_fast_attention_kernels
 from dragoman.training.ranks.ranks import RankLost, Ranks
 
 Value = TypeVar("Value")

@@ -4,11 +4,11 @@ import pytest
 import torch
 from torch.nn.attention import SDPBackend
 
-from dragoman.base.machine import attention_kernels
-from dragoman.base.machine.attention_kernels import cudnn_is_slow, keep_fast_attention_kernels
+from dragoman.base.machine import kernels
+from dragoman.base.machine.kernels import cudnn_is_slow, keep_fast_attention_kernels
 
 
-def _measuring(**seconds: float | None) -> attention_kernels.Measure:
+def _measuring(**seconds: float | None) -> kernels.Measure:
     return lambda kernel: seconds["cudnn" if kernel == SDPBackend.CUDNN_ATTENTION else "efficient"]
 
 
@@ -32,7 +32,7 @@ def test_slow_cudnn_is_turned_off_for_the_process(monkeypatch: pytest.MonkeyPatc
     changed: list[bool] = []
     monkeypatch.setattr(torch.backends.cuda, "enable_cudnn_sdp", changed.append)
     monkeypatch.setattr(torch.backends.cuda, "cudnn_sdp_enabled", lambda: True)
-    monkeypatch.setattr(attention_kernels, "_new_shape_seconds", lambda kernel, device: seconds(kernel))
+    monkeypatch.setattr(kernels, "_new_shape_seconds", lambda kernel, device: seconds(kernel))
     seconds = _measuring(cudnn=0.1 if slow else 0.001, efficient=0.001)
     keep_fast_attention_kernels.cache_clear()
     assert keep_fast_attention_kernels(torch.device("cuda", 0)) is slow
@@ -42,7 +42,7 @@ def test_slow_cudnn_is_turned_off_for_the_process(monkeypatch: pytest.MonkeyPatc
 
 def test_a_kernel_that_was_turned_off_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.backends.cuda, "cudnn_sdp_enabled", lambda: False)
-    monkeypatch.setattr(attention_kernels, "_new_shape_seconds", lambda kernel, device: pytest.fail("measured"))
+    monkeypatch.setattr(kernels, "_new_shape_seconds", lambda kernel, device: pytest.fail("measured"))
     keep_fast_attention_kernels.cache_clear()
     assert keep_fast_attention_kernels(torch.device("cuda", 1)) is False
     assert keep_fast_attention_kernels(torch.device("cpu")) is False
