@@ -18,7 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dragoman.data.corpora.lines import open_lines
+from dragoman.data.files.lines import open_lines
 from dragoman.inference.control.control import Control
 from dragoman.inference.control.glossary import Glossary
 from dragoman.inference.control.keep import KINDS, KeepRules

@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Any
 
 from dragoman import evaluate, evaluate_labels, evaluate_outputs, train
-from dragoman.data.corpora.jsonl import read_objects
-from dragoman.data.corpora.lines import open_lines
+from dragoman.data.files.jsonl import read_objects
+from dragoman.data.files.lines import open_lines
 from dragoman.data.labelled.corpus import TreebankCorpusConfig
 from dragoman.data.labelled.read import read_parsed
 

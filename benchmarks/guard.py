@@ -18,7 +18,7 @@ from pathlib import Path
 
 import regex
 
-from dragoman.data.corpora.lines import open_lines
+from dragoman.data.files.lines import open_lines
 from dragoman.inference.translation.guard.guard import Guard
 from dragoman.inference.translation.translator import Translator
 from dragoman.metrics.bleu import BLEU

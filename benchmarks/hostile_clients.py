@@ -28,7 +28,7 @@ from pathlib import Path
 from hostile_kinds import Address, HostileProcess, hostile_process, post_json
 from serving import Answers, Client, memory, percentiles, server
 
-from dragoman.data.corpora.lines import open_lines
+from dragoman.data.files.lines import open_lines
 
 SETTINGS = "access: {trusted_proxies: [127.0.0.1]}\nqueue: {cache_entries: 0}\nlog: false\n"
 HEALTH = b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"

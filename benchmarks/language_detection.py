@@ -20,7 +20,7 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
-from dragoman.data.corpora.lines import open_lines
+from dragoman.data.files.lines import open_lines
 from dragoman.text.languages.detector import Detector
 
 Found = list[tuple[str, float]]

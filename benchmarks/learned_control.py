@@ -27,7 +27,7 @@ from unittest.mock import patch
 
 from control import Sentence, read, shares
 
-from dragoman.data.corpora.lines import open_lines
+from dragoman.data.files.lines import open_lines
 from dragoman.decode.search import Hypothesis
 from dragoman.engines.engine import Row
 from dragoman.inference.control.glossary import Glossary

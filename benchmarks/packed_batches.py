@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from dragoman.base.machine.startup import find_tcmalloc
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.data.batches.plan import BatchConfig, plan_epoch
-from dragoman.data.corpora.lines import open_lines
+from dragoman.data.files.lines import open_lines
 from dragoman.models.architectures.seq2seq import ModelConfig
 from dragoman.training.objectives.cross_entropy import CrossEntropy
 

@@ -29,7 +29,7 @@ from itertools import cycle, islice
 from pathlib import Path
 from statistics import median, quantiles
 
-from dragoman.data.corpora.lines import open_lines
+from dragoman.data.files.lines import open_lines
 from dragoman.inference.translation.translator import Translator
 
 LIST, LIST_CLIENTS = 32, 4

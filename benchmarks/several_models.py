@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import dragoman
-from dragoman.data.corpora.lines import open_lines
+from dragoman.data.files.lines import open_lines
 from dragoman.evaluation.evaluate import evaluate
 from dragoman.inference.translation.reranking.minimum_risk import MinimumRisk
 from dragoman.inference.translation.reranking.reranker import Reranker

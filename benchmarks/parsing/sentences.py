@@ -16,7 +16,7 @@ from pathlib import Path
 
 from nltk.tokenize import TreebankWordTokenizer
 
-from dragoman.data.corpora.lines import open_lines
+from dragoman.data.files.lines import open_lines
 
 NEWS = [f"newstest/newstest{name}.en.gz" for name in ("2013", "2014.en-de", "2014.en-fr")]
 SPEECHES = ["europarl20k/train.en.gz"]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from dragoman.data.corpora.lines import open_lines
+from dragoman.data.files.lines import open_lines
 
 PIECES = 10_000
 """Vocabulary size of fairseq's recipe: joint, learned on both sides."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.addons.lecture.grammar.corpus import generate
-from dragoman.data.corpora.lines import open_lines
+from dragoman.data.files.lines import open_lines
 
 VALID, TEST = 100, 500
 """Numbers of sentences of the embedded corpus."""

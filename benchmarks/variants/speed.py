@@ -15,7 +15,7 @@ from dragoman.base.settings.load import parse_settings
 from dragoman.checkpoint.folder import load_model_folder
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.data.batches.plan import plan_epoch
-from dragoman.data.corpora.lines import open_lines
+from dragoman.data.files.lines import open_lines
 from dragoman.inference.translation.translator import Translator
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.training.machine.journal import Journal

@@ -242,7 +242,7 @@ def test_no_input_is_overwritten(failure, model: Path, text: Path) -> None:
 def test_an_endless_line_of_standard_input_is_refused(
     failure, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dragoman.data.corpora.lines.LONGEST_LINE", 1000)
+    monkeypatch.setattr("dragoman.data.files.lines.LONGEST_LINE", 1000)
     path = tmp_path / "long"
     path.write_bytes(b"short\n" + b"x" * 2000)
     with path.open() as file:

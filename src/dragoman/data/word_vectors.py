@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dragoman.base.errors import DataError
 from dragoman.base.log import warn
-from dragoman.data.corpora.lines import has_broken_utf8, open_lines
+from dragoman.data.files.lines import has_broken_utf8, open_lines
 
 
 class _Format(NamedTuple):

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.log import warn
-from dragoman.data.corpora.lines import has_broken_utf8, open_lines
+from dragoman.data.files.lines import has_broken_utf8, open_lines
 from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.engines.engine import Row
 from dragoman.models.interface import Decoder, Memory, source_mask, tree_map

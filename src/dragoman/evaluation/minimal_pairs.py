@@ -12,8 +12,8 @@ from dragoman.base.log import quietly
 from dragoman.base.machine.device import use_threads
 from dragoman.base.settings.config import Config
 from dragoman.base.settings.load import Overrides, all_overrides, load_settings
-from dragoman.data.corpora.jsonl import read_object
-from dragoman.data.corpora.lines import open_lines
+from dragoman.data.files.jsonl import read_object
+from dragoman.data.files.lines import open_lines
 from dragoman.evaluation.score import score
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ from pydantic import ValidationError
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.settings.config import Config
 from dragoman.base.settings.load import parse_settings
-from dragoman.data.corpora import lines
 from dragoman.data.corpora.corpus import TextCorpora, TextCorpusConfig
 from dragoman.data.corpora.documents import read_passages, read_texts
 from dragoman.data.corpora.items import Passage
 from dragoman.data.corpora.readers import check_readable
+from dragoman.data.files import lines
 
 TEXT = "\ufeff \r\n = One = \r\n\r\nA dog.\u2028\r\n\tTwo = dogs.\n \n\n = Two = \n = no heading = \nx\ry\n"
 PLAIN = TEXT.removeprefix("\ufeff").replace("\r\n", "\n")

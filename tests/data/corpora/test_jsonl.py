@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from dragoman.base.errors import DataError
-from dragoman.data.corpora import lines
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.corpora.items import Pair
-from dragoman.data.corpora.jsonl import _ArrayReader
-from dragoman.data.corpora.lines import has_broken_utf8
 from dragoman.data.corpora.readers import check_readable, read_pairs
+from dragoman.data.files import lines
+from dragoman.data.files.jsonl import _ArrayReader
+from dragoman.data.files.lines import has_broken_utf8
 
 
 def corpus(folder: Path, *lines: str, **settings: Any) -> CorpusConfig:

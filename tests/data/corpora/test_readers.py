@@ -13,8 +13,8 @@ from pydantic import ValidationError
 from dragoman.base.errors import DataError
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.corpora.items import Pair
-from dragoman.data.corpora.lines import count_lines, open_lines
 from dragoman.data.corpora.readers import check_readable, read_pairs, read_sides
+from dragoman.data.files.lines import count_lines, open_lines
 
 LINES = ["Ein Hund.", "", "a\u2028b\x0bc\x85d", " blanks\t ", "e\u0301 😀"]
 CONTENT = "\n".join(LINES).encode()

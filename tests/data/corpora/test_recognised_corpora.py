@@ -15,8 +15,8 @@ import pytest
 
 from dragoman.base.errors import DataError
 from dragoman.data.corpora.corpus import CorpusConfig
-from dragoman.data.corpora.lines import open_lines, read_text
 from dragoman.data.corpora.readers import check_readable, read_pairs
+from dragoman.data.files.lines import open_lines, read_text
 
 LFS = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22e\nsize 12345\n"
 HTML = (

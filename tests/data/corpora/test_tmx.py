@@ -13,10 +13,11 @@ from pydantic import ValidationError
 
 from dragoman.base.errors import DataError
 from dragoman.cli.main import main
-from dragoman.data.corpora import tmx, xml
+from dragoman.data.corpora import tmx
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.corpora.items import Pair
 from dragoman.data.corpora.readers import check_readable, read_pairs, read_sides
+from dragoman.data.files import xml
 
 HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="1.4"><header/><body>\n'
 XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"

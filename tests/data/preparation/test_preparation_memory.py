@@ -12,8 +12,9 @@ from dragoman.data.batches.loader import Loader
 from dragoman.data.batches.plan import BatchConfig, plan_epoch
 from dragoman.data.cleaning import chunks, duplicates
 from dragoman.data.cleaning.config import CleaningConfig, TextCleaningConfig
-from dragoman.data.corpora import documents, lines
+from dragoman.data.corpora import documents
 from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
+from dragoman.data.files import lines
 from dragoman.data.preparation import fingerprint
 from dragoman.data.preparation.prepare import prepare, prepare_texts
 from dragoman.text.tokenizers import Tokenizers

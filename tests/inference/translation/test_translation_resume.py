@@ -15,7 +15,7 @@ from trained_model import FOLDER as MODEL
 from dragoman.base import journal as journals
 from dragoman.base.journal import OutputJournal
 from dragoman.cli.main import main
-from dragoman.data.corpora.lines import open_lines
+from dragoman.data.files.lines import open_lines
 
 LINES, WINDOW = 23, 4
 DOERS = ("dog", "man", "two men", "dog in the park", "man in a park")

@@ -17,7 +17,7 @@ from dragoman.base.errors import ConfigError, ResourceError
 from dragoman.base.journal import OutputJournal, work_folder
 from dragoman.base.settings.yaml import parse_yaml
 from dragoman.cli.main import main
-from dragoman.data.corpora.lines import open_lines
+from dragoman.data.files.lines import open_lines
 from dragoman.decode.decoding import Sampling
 from dragoman.decode.sampling import SamplingConfig
 from dragoman.inference.translation.request import Request

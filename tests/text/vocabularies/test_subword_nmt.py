@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from subword_nmt.apply_bpe import BPE
 from subword_nmt.learn_bpe import learn_bpe
 
-from dragoman.data.corpora.lines import open_lines
+from dragoman.data.files.lines import open_lines
 from dragoman.text.symbols import UNK
 from dragoman.text.vocabularies.subword_nmt import (
     VERSION_0_1,

@@ -10,8 +10,8 @@ from typing import Any
 from dragoman.addons.bulk.format import LinesFormat, Window, numbered_chunks
 from dragoman.base.errors import DataError
 from dragoman.data.corpora.inputs import read_any_lines, read_lines
-from dragoman.data.corpora.jsonl import field_text, read_object
-from dragoman.data.corpora.lines import has_broken_utf8
+from dragoman.data.files.jsonl import field_text, read_object
+from dragoman.data.files.lines import has_broken_utf8
 from dragoman.inference.translation.files.faulty_lines import OnError
 
 _LONE_SURROGATE = re.compile("[\ud800-\udc7f\udd00-\udfff]")

@@ -9,7 +9,7 @@ from typing import Any
 from dragoman.addons.bulk.format import Part, ShardFormat, Window
 from dragoman.base.errors import DataError
 from dragoman.base.packages import import_optional
-from dragoman.data.corpora.lines import has_broken_utf8
+from dragoman.data.files.lines import has_broken_utf8
 from dragoman.inference.translation.files.faulty_lines import OnError
 
 _GROUP = 1 << 16

@@ -21,7 +21,7 @@ from dragoman.base.log import info, warn
 from dragoman.base.machine.device import use_threads
 from dragoman.base.progress import Progress
 from dragoman.data.corpora.inputs import one_line
-from dragoman.data.corpora.lines import read_chunks
+from dragoman.data.files.lines import read_chunks
 from dragoman.inference.translation.files.faulty_lines import FaultyLines, on_error_of
 from dragoman.inference.translation.request import Request, RequestSettings, TextRequest
 from dragoman.inference.translation.result import Translation

@@ -22,7 +22,7 @@ from dragoman.data.cleaning.repair import (
 )
 from dragoman.data.corpora.documents import broken_line
 from dragoman.data.corpora.items import Pair, Passage
-from dragoman.data.corpora.lines import has_broken_utf8
+from dragoman.data.files.lines import has_broken_utf8
 from dragoman.text.scripts import dominant_system
 from dragoman.text.words import countable_words
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from dragoman.base.errors import DataError
 from dragoman.data.corpora.corpus import TextCorpusConfig
 from dragoman.data.corpora.items import Passage
-from dragoman.data.corpora.jsonl import read_fields
-from dragoman.data.corpora.lines import has_broken_utf8, open_lines, read_text
 from dragoman.data.corpora.records import fill_objects
 from dragoman.data.corpora.templates import TemplateConfig
+from dragoman.data.files.jsonl import read_fields
+from dragoman.data.files.lines import has_broken_utf8, open_lines, read_text
 
 _Numbered = tuple[int, str]
 

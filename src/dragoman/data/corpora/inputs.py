@@ -13,9 +13,9 @@ from stat import S_ISREG
 from typing import cast
 
 from dragoman.base.errors import DataError
-from dragoman.data.corpora.files.compression import decompress
-from dragoman.data.corpora.files.recognition import Form
-from dragoman.data.corpora.lines import CHUNK, convert_to_utf8, has_broken_utf8, open_lines, split_lines
+from dragoman.data.files.compression import decompress
+from dragoman.data.files.lines import CHUNK, convert_to_utf8, has_broken_utf8, open_lines, split_lines
+from dragoman.data.files.recognition import Form
 
 PATIENCE = 0.05
 """Seconds to wait for another line of a pipe before translating those that have arrived."""

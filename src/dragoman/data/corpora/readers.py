@@ -10,10 +10,10 @@ from dragoman.base.log import warn
 from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
 from dragoman.data.corpora.documents import read_passages
 from dragoman.data.corpora.items import Pair
-from dragoman.data.corpora.jsonl import read_jsonl
-from dragoman.data.corpora.lines import has_broken_utf8, open_lines, read_chunks
 from dragoman.data.corpora.records import read_records
 from dragoman.data.corpora.tmx import read_tmx
+from dragoman.data.files.jsonl import read_fields
+from dragoman.data.files.lines import has_broken_utf8, open_lines, read_chunks
 
 _SAMPLE = 100
 """Number of lines of a table that are examined to determine whether it has more than two columns."""
@@ -101,6 +101,13 @@ def check_readable(*corpora: CorpusConfig | TextCorpusConfig) -> None:
         _check_readable(corpus)
 
 
+def _read_jsonl(path: Path, source_field: str, target_field: str) -> Iterator[Pair]:
+    """Yield the pairs of a file. A blank line yields two empty sides. Raises DataError as `read_fields` does."""
+    settings = "source_field and target_field of the corpus, such as data.train.source_field=KEY"
+    for number, (source, target) in read_fields(path, (source_field, target_field), settings):
+        yield Pair(number, source, target)
+
+
 def _check_readable(corpus: CorpusConfig | TextCorpusConfig) -> None:
     for path in corpus.files:
         check_regular(path)
@@ -127,7 +134,7 @@ def _pairs(corpus: CorpusConfig) -> Iterator[Pair]:
             Pair(record.line, record.source, target) for record in read_records(corpus) for target in record.targets
         )
     if corpus.jsonl is not None:
-        return read_jsonl(corpus.jsonl, corpus.source_field, corpus.target_field)
+        return _read_jsonl(corpus.jsonl, corpus.source_field, corpus.target_field)
     if corpus.tmx is not None:
         return read_tmx(corpus.tmx, corpus.source_code or "", corpus.target_code or "")
     if corpus.tsv is not None:

@@ -6,8 +6,8 @@ from typing import Any
 
 from dragoman.base.errors import DataError
 from dragoman.data.corpora.corpus import CorpusConfig
-from dragoman.data.corpora.jsonl import field_value, read_objects
 from dragoman.data.corpora.templates import Record, TemplateConfig, fill_templates
+from dragoman.data.files.jsonl import field_value, read_objects
 from dragoman.data.labelled.read import read_labelled, read_questions
 
 

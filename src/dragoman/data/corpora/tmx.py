@@ -9,8 +9,8 @@ from dragoman.base.errors import DataError
 from dragoman.base.log import warn
 from dragoman.data.corpora.inline_codes import CODES, LONGEST_CONTENT, Code, join_inline
 from dragoman.data.corpora.items import Pair
-from dragoman.data.corpora.lines import LONGEST_LINE
-from dragoman.data.corpora.xml import CorpusParser, read_xml
+from dragoman.data.files.lines import LONGEST_LINE
+from dragoman.data.files.xml import CorpusParser, read_xml
 from dragoman.text.languages.codes import match_language_codes
 
 _BLANKS = re.compile(r"[ \t\r\n]+")

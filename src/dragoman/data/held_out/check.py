@@ -11,8 +11,8 @@ from dragoman.base.progress import Progress
 from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
 from dragoman.data.corpora.documents import read_passages
 from dragoman.data.corpora.items import Pair
-from dragoman.data.corpora.lines import has_broken_utf8
 from dragoman.data.corpora.readers import read_pairs
+from dragoman.data.files.lines import has_broken_utf8
 from dragoman.data.held_out.association import Association, features
 from dragoman.data.held_out.overlap import OverlapCounter
 from dragoman.data.held_out.shifts import ShiftDetector

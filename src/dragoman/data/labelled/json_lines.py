@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from dragoman.base.errors import DataError
-from dragoman.data.corpora.jsonl import field_value, read_object
+from dragoman.data.files.jsonl import field_value, read_object
 from dragoman.data.labelled.columns import Selection, explain_missing_label, select_by_name
 from dragoman.data.labelled.corpus import ColumnsConfig, LabelledCorpusConfig
 from dragoman.data.labelled.rows import Line, Row

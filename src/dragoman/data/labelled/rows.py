@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dragoman.base.errors import DataError
-from dragoman.data.corpora.lines import has_broken_utf8, open_lines
+from dragoman.data.files.lines import has_broken_utf8, open_lines
 from dragoman.data.labelled.corpus import Encoding
 
 Line = tuple[int, str]

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from dragoman.data.corpora.lines import LONGEST_LINE
-from dragoman.data.corpora.xml import CorpusParser, read_xml
+from dragoman.data.files.lines import LONGEST_LINE
+from dragoman.data.files.xml import CorpusParser, read_xml
 from dragoman.data.labelled.corpus import LabelledCorpusConfig
 from dragoman.data.labelled.rows import Row
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.base.errors import DataError
 from dragoman.base.log import warn
-from dragoman.data.corpora.jsonl import read_object
+from dragoman.data.files.jsonl import read_object
 from dragoman.data.labelled.corpus import QuestionCorpusConfig
 from dragoman.data.labelled.examples import Answer, Question
 from dragoman.data.labelled.rows import check_unicode, read_lines

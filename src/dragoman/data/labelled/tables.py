@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from dragoman.base.errors import DataError
 from dragoman.base.log import warn
-from dragoman.data.corpora.lines import LONGEST_LINE
+from dragoman.data.files.lines import LONGEST_LINE
 from dragoman.data.labelled.columns import (
     Selection,
     explain_missing_label,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dragoman.base.errors import DataError
 from dragoman.base.log import warn
-from dragoman.data.corpora.files.archives import archive_of
+from dragoman.data.files.archives import archive_of
 from dragoman.data.labelled.corpus import TreebankCorpusConfig
 from dragoman.data.labelled.examples import ParsedSentence
 from dragoman.data.labelled.rows import Line, read_lines

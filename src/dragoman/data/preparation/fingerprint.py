@@ -16,9 +16,9 @@ from dragoman.base.errors import ResourceError
 from dragoman.base.files import atomic_write
 from dragoman.data.cleaning.config import CleaningConfig, TextCleaningConfig
 from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
-from dragoman.data.corpora.files.archives import archive_of
-from dragoman.data.corpora.lines import open_lines
 from dragoman.data.corpora.readers import check_regular
+from dragoman.data.files.archives import archive_of
+from dragoman.data.files.lines import open_lines
 from dragoman.text.normalization import Normalization
 from dragoman.text.tokenizers import TextConfig, Tokenizers
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dragoman.base.errors import ConfigError, DataError
-from dragoman.data.corpora.lines import has_broken_utf8, open_lines
+from dragoman.data.files.lines import has_broken_utf8, open_lines
 from dragoman.inference.control.phrase import Phrase
 from dragoman.text.normalization import NormalisedText, normalise
 from dragoman.text.words import split_units

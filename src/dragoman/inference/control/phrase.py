@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from dragoman.base.errors import ConfigError
-from dragoman.data.corpora.lines import has_broken_utf8
+from dragoman.data.files.lines import has_broken_utf8
 from dragoman.text.normalization import NormalisedText, normalise
 from dragoman.text.words import is_whole_word
 

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from dragoman.base.errors import DataError
-from dragoman.data.corpora.lines import has_broken_utf8, open_lines
+from dragoman.data.files.lines import has_broken_utf8, open_lines
 from dragoman.models.architectures.ngram import LOG_ZERO, MAX_ORDER, NgramModel, NgramTable
 from dragoman.text.symbols import BOS, EOS, SPECIAL_SYMBOLS, UNK
 

@@ -15,7 +15,7 @@ from dragoman.base.journal import work_folder
 from dragoman.base.log import info, quietly, warn
 from dragoman.base.machine.device import use_threads
 from dragoman.base.settings.load import parse_settings
-from dragoman.data.corpora.lines import count_lines, open_lines
+from dragoman.data.files.lines import count_lines, open_lines
 from dragoman.decode.decoding import Sampling
 from dragoman.inference.translation.request import Request
 from dragoman.inference.translation.translator import Translator

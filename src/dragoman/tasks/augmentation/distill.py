@@ -14,8 +14,8 @@ from dragoman.base.machine.device import use_threads
 from dragoman.base.settings.load import Overrides, all_overrides, load_settings
 from dragoman.checkpoint.folder import CONFIG, folder_kind
 from dragoman.data.corpora.corpus import FORMS, CorpusConfig
-from dragoman.data.corpora.lines import count_lines
 from dragoman.data.corpora.readers import read_pairs
+from dragoman.data.files.lines import count_lines
 from dragoman.data.preparation.fingerprint import file_digest
 from dragoman.engines.choice import AUTOMATIC
 from dragoman.inference.translation.request import Request

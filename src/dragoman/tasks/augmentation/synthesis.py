@@ -13,7 +13,7 @@ from dragoman.base.journal import OutputJournal, work_folder
 from dragoman.base.log import info
 from dragoman.base.progress import Progress
 from dragoman.checkpoint.folder import fingerprint
-from dragoman.data.corpora.lines import has_broken_utf8
+from dragoman.data.files.lines import has_broken_utf8
 from dragoman.inference.translation.request import Request
 from dragoman.inference.translation.result import Translation
 from dragoman.inference.translation.translator import WINDOW_BATCHES, Translator

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.packages import import_optional
-from dragoman.data.corpora.files.encoding import MARKS
+from dragoman.data.files.encoding import MARKS
 
 _SAMPLE = 1 << 16
 """The number of bytes from which an encoding is guessed."""

@@ -15,7 +15,7 @@ from dragoman.addons.documents.languages import UNKNOWN, Languages
 from dragoman.addons.documents.passage import Passage
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.log import warn
-from dragoman.data.corpora.lines import has_broken_utf8
+from dragoman.data.files.lines import has_broken_utf8
 
 Content = TypeVar("Content", str, bytes)
 """The content of a document: text, or bytes for a binary format."""

@@ -6,8 +6,8 @@ import zipfile
 from typing import NamedTuple
 
 from dragoman.base.errors import DataError
-from dragoman.data.corpora.files.recognition import recognise_pointer
-from dragoman.data.corpora.files.signatures import SIGNATURES, may_be_text
+from dragoman.data.files.recognition import recognise_pointer
+from dragoman.data.files.signatures import SIGNATURES, may_be_text
 
 _SHORTEST_TEXT = 4096
 """The number of bytes that show whether a file is text."""

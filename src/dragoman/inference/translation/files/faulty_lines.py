@@ -6,7 +6,7 @@ from typing import Literal, cast, get_args
 
 from dragoman.base.errors import ConfigError, TooLongError
 from dragoman.base.progress import Progress
-from dragoman.data.corpora.lines import has_broken_utf8
+from dragoman.data.files.lines import has_broken_utf8
 from dragoman.inference.translation.line_warnings import LineWarnings
 from dragoman.inference.translation.request import Request
 from dragoman.inference.translation.result import Choice, Translation

@@ -13,7 +13,7 @@ from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.progress import Progress
 from dragoman.checkpoint.folder import fingerprint
 from dragoman.data.corpora.inputs import one_line, read_any_lines, read_lines, windows
-from dragoman.data.corpora.lines import count_lines
+from dragoman.data.files.lines import count_lines
 from dragoman.decode.rules.fusion import FusionConfig
 from dragoman.inference.control.control import Control
 from dragoman.inference.control.phrase import read_phrases

@@ -6,7 +6,7 @@ import tarfile
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dragoman.data.corpora.files.encoding import control_fraction, is_utf8
+from dragoman.data.files.encoding import control_fraction, is_utf8
 
 _MIN_CONTROLS, _MIN_CONTROL_FRACTION = 16, 0.1
 """Minimum number and fraction of control characters in data that are not text."""

@@ -8,8 +8,8 @@ from io import BufferedReader
 from pathlib import Path
 
 from dragoman.base.errors import DataError
-from dragoman.data.corpora.files.recognition import reject
-from dragoman.data.corpora.files.signatures import zip_document
+from dragoman.data.files.recognition import reject
+from dragoman.data.files.signatures import zip_document
 
 _SUFFIX = ".zip"
 _ZIP = b"PK\x03\x04"

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 from xml.parsers import expat
 
 from dragoman.base.errors import DataError
-from dragoman.data.corpora.files.encoding import count_utf8_lines, marked_encoding, transcode
-from dragoman.data.corpora.files.recognition import check_form
-from dragoman.data.corpora.lines import CHUNK, gather, read_chunks
+from dragoman.data.files.encoding import count_utf8_lines, marked_encoding, transcode
+from dragoman.data.files.lines import CHUNK, gather, read_chunks
+from dragoman.data.files.recognition import check_form
 
 _LONGEST_TAG = 1 << 22
 """Maximum number of bytes of a tag with its attributes, or of a comment."""

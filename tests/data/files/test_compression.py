@@ -12,7 +12,7 @@ import zstandard
 
 from dragoman.base.companion import compressor_for
 from dragoman.base.errors import DataError
-from dragoman.data.corpora.lines import count_lines, open_lines
+from dragoman.data.files.lines import count_lines, open_lines
 
 TEXT = "".join(f"sentence {number}: ein Süßwarenhändler\n" for number in range(3000)).encode()
 LINES = TEXT.decode().splitlines()
@@ -85,7 +85,7 @@ def test_a_long_window_takes_only_the_memory_of_the_text(tmp_path: Path) -> None
     path = tmp_path / "corpus.zst"
     zstd(path, "--ultra", "--long=31")
     program = (
-        "import resource, sys\nfrom pathlib import Path\nfrom dragoman.data.corpora.lines import open_lines\n"
+        "import resource, sys\nfrom pathlib import Path\nfrom dragoman.data.files.lines import open_lines\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\nlist(open_lines(Path(sys.argv[1])))\n"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
     )

@@ -7,8 +7,8 @@ import pytest
 
 from dragoman.base.errors import DataError
 from dragoman.data.corpora.corpus import CorpusConfig
-from dragoman.data.corpora.lines import open_lines
 from dragoman.data.corpora.readers import check_readable, read_sides
+from dragoman.data.files.lines import open_lines
 from dragoman.data.preparation.fingerprint import file_digest
 
 

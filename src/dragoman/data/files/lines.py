@@ -11,9 +11,9 @@ from typing import BinaryIO
 from zipfile import BadZipFile
 
 from dragoman.base.errors import DataError
-from dragoman.data.corpora.files.archives import open_file
-from dragoman.data.corpora.files.compression import LONGEST_MAGIC, SUFFIXES, decompress, is_compressed
-from dragoman.data.corpora.files.encoding import (
+from dragoman.data.files.archives import open_file
+from dragoman.data.files.compression import LONGEST_MAGIC, SUFFIXES, decompress, is_compressed
+from dragoman.data.files.encoding import (
     LONGEST_MARK,
     Utf8Lines,
     convert_mac_line_ends,
@@ -22,7 +22,7 @@ from dragoman.data.corpora.files.encoding import (
     marked_encoding,
     transcode,
 )
-from dragoman.data.corpora.files.recognition import Form, check_form
+from dragoman.data.files.recognition import Form, check_form
 
 CHUNK = 1 << 16
 LONGEST_LINE = 1 << 24

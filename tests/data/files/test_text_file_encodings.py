@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from dragoman.base.errors import DataError
 from dragoman.data.corpora.corpus import CorpusConfig
-from dragoman.data.corpora.files.encoding import convert_mac_line_ends, transcode, unmarked_encoding
 from dragoman.data.corpora.inputs import read_lines
-from dragoman.data.corpora.lines import count_lines, has_broken_utf8, open_lines, read_text
 from dragoman.data.corpora.readers import check_readable, read_pairs
+from dragoman.data.files.encoding import convert_mac_line_ends, transcode, unmarked_encoding
+from dragoman.data.files.lines import count_lines, has_broken_utf8, open_lines, read_text
 
 LINES = ["Über den Wäldern", "дом и сад 家", "", "สวัสดี 😀", "a\u2028b\x85c\x0cd", "end"]
 WIDE = ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"]

@@ -1,4 +1,4 @@
-"""Corpora in JSON Lines format, with one object per line, or in a JSON array of objects."""
+"""Files in JSON Lines format, with one object per line, or in a JSON array of objects."""
 
 import json
 import re
@@ -7,19 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.base.errors import DataError
-from dragoman.data.corpora.items import Pair
-from dragoman.data.corpora.lines import LONGEST_LINE, open_lines, read_text
+from dragoman.data.files.lines import LONGEST_LINE, open_lines, read_text
 
 _MAX_LISTED_FIELDS = 10
 _WHITESPACE = " \t\r\n"
 _SPACE = re.compile(f"[{_WHITESPACE}]*")
-
-
-def read_jsonl(path: Path, source_field: str, target_field: str) -> Iterator[Pair]:
-    """Yield the pairs of a file. A blank line yields two empty sides. Raises DataError as `read_fields` does."""
-    settings = "source_field and target_field of the corpus, such as data.train.source_field=KEY"
-    for number, (source, target) in read_fields(path, (source_field, target_field), settings):
-        yield Pair(number, source, target)
 
 
 def read_fields(path: Path, fields: Sequence[str], settings: str) -> Iterator[tuple[int, list[str]]]:

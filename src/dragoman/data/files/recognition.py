@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from dragoman.base.errors import DataError
-from dragoman.data.corpora.files.encoding import conversion_command, escaped_encoding, unmarked_encoding
-from dragoman.data.corpora.files.signatures import Signature, binary_format
+from dragoman.data.files.encoding import conversion_command, escaped_encoding, unmarked_encoding
+from dragoman.data.files.signatures import Signature, binary_format
 
 Form = Literal["text", "json", "xml", "any"]
 """Expected contents of a file: lines of text, JSON, XML, or any of these."""
