@@ -217,7 +217,7 @@ class Window:
             progress.update(progress.done + 1, progress.status)
 
     def lines(self, is_end: bool = False) -> Iterator[list[Translation]]:
-        """Yield the translations of the next lines, as far as all preceding parts are complete.
+        """Yield the translations of the next lines until one with an incomplete part.
 
         is_end: whether no further part will be completed. Until then, a choice waits for a batch of parts.
         """
