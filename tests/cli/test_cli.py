@@ -128,7 +128,7 @@ def test_translations_start_with_the_lines_of_the_prefix_file(
     prefixes = ["Ein", "", "", "nichts", "Das Kind"]
     prefix = tmp_path / "prefix.de"
     prefix.write_text("".join(line + "\n" for line in prefixes))
-    command = ["translate", str(tiny_model_folder), "--prefix", str(prefix), "--coverage-penalty", "0.2"]
+    command = ["translate", str(tiny_model_folder), "--prefix", str(prefix), "search.coverage_penalty=0.2"]
     assert main([*command, "-i", str(source), "--batch-size", "1"]) == 0
     lines = capfd.readouterr().out.removesuffix("\n").split("\n")
     assert len(lines) == len(SOURCES)
@@ -246,7 +246,7 @@ def test_evaluate_translates_like_translate(
 
     monkeypatch.setattr(LineStream, "translations", spy)
     model, output = str(tiny_model_folder), str(tmp_path / "output")
-    options = ["--beam", "2", "--coverage-penalty", "0.5", "--length-penalty", "none", "--unknown", "forbid"]
+    options = ["--beam", "2", "search.coverage_penalty=0.5", "--length-penalty", "none", "--unknown", "forbid"]
     assert main(["translate", model, "-i", str(source), "-o", output, *options]) == 0
     assert main(["evaluate", model, "--reference", output, "--source", str(source), "--metric", "chrf", *options]) == 0
     default = Translator.load(tiny_model_folder).search_config()

@@ -159,7 +159,7 @@ def test_evaluate_needs_something_to_evaluate(failure, model: Path, text: Path) 
     assert "--source" in failure("evaluate", model, "--reference", text)[1]
 
 
-@pytest.mark.parametrize("option", ["--to", "--tags", "--beam", "--length-penalty", "--coverage-penalty", "--unknown"])
+@pytest.mark.parametrize("option", ["--to", "--tags", "--beam", "--length-penalty", "--unknown"])
 def test_translation_options_are_refused_with_given_translations(failure, text: Path, option: str) -> None:
     told = failure("evaluate", "--reference", text, "--hypothesis", text, option, "1")[1]
     assert f"{option} can only be used with a model to translate with" in told

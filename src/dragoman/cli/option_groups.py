@@ -9,7 +9,6 @@ import typer
 from dragoman.cli.options import (
     BatchSize,
     Beam,
-    CoveragePenalty,
     Device,
     Engine,
     Fusion,
@@ -45,7 +44,6 @@ class SearchOptions:
     tags: Tags = None
     beam: Beam = None
     length_penalty: LengthPenalty = None
-    coverage_penalty: CoveragePenalty = None
     unknown: Unknown = None
     language_model: LanguageModel = None
     fusion: Fusion = None
@@ -55,7 +53,6 @@ class SearchOptions:
         return {
             "--beam": self.beam,
             "--length-penalty": self.length_penalty,
-            "--coverage-penalty": self.coverage_penalty,
             "--unknown": self.unknown,
             "--language-model": self.language_model,
             "--fusion": self.fusion,
@@ -66,7 +63,6 @@ class SearchOptions:
         return {
             "beam": self.beam,
             "length_penalty": self.length_penalty,
-            "coverage_penalty": self.coverage_penalty,
             "unknown": self.unknown,
             "search": search,
             "to": self.to,

@@ -51,15 +51,6 @@ LengthPenalty = Annotated[
         "model's setting).",
     ),
 ]
-CoveragePenalty = Annotated[
-    float | None,
-    typer.Option(
-        "--coverage-penalty",
-        min=0,
-        help="Weight of the GNMT coverage penalty, which favours translations that attend to all source tokens "
-        "(default: the model's setting, 0).",
-    ),
-]
 LanguageModel = Annotated[
     Path | None,
     typer.Option(

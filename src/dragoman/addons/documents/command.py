@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dragoman.cli.command import command
-from dragoman.cli.option_groups import AlignmentOptions, EngineOptions, RequestOptions
+from dragoman.cli.option_groups import EngineOptions, RequestOptions
 from dragoman.cli.options import Ensemble, Model, OnError, Quiet, SearchSettings
 
 if TYPE_CHECKING:
@@ -52,7 +52,6 @@ def translate_document(
     ensemble: Ensemble = None,
     request: RequestOptions,
     on_error: OnError = "stop",
-    alignment: AlignmentOptions,
     engine_options: EngineOptions,
     quiet: Quiet = False,
 ) -> None:
@@ -74,7 +73,6 @@ def translate_document(
             [model, *ensemble] if ensemble else model,
             file.content,
             format=format,
-            attention=alignment.attention,
             **asdict(engine_options),
             **request.search_settings(search),
         )

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli.arguments import check_settings
 from dragoman.cli.command import command
 from dragoman.cli.option_groups import SamplingOptions, split_tags
 from dragoman.cli.options import BatchSize, Beam, Device, Divide, LengthPenalty, Quiet, Tags, Threads, To
@@ -20,9 +21,8 @@ class Method(StrEnum):
 
 @command(
     "dragoman backtranslate runs/de-en --input news.de --output pairs.tsv",
-    "dragoman backtranslate runs/de-en --input news.de --output pairs.tsv.gz \\\n  --method sample --top-k 10",
-    usual="--input --output --to --method --beam --temperature --top-k --seed --max-ratio --min-score "
-    "--batch-size --device --threads --quiet",
+    "dragoman backtranslate runs/de-en --input news.de --output pairs.tsv.gz \\\n"
+    "  --method sample --top-k 10 max_ratio=6",
     files="--input",
     interrupted="interrupted: completed work is kept. Repeat the same command to resume",
 )
@@ -30,6 +30,17 @@ def backtranslate(
     model: Annotated[
         Path, typer.Argument(help="Folder of a reverse-direction model, which translates the language of --input.")
     ],
+    filters: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[KEY=VALUE]...",
+            help="Filters of the pairs: empty, duplicates, unfinished and unusual_length are true or false; max_tokens "
+            "(250), copied (0.8), max_ratio (4), repeats (4) and min_score (-1.5 with --method beam) are limits, or "
+            "null.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
     text: Annotated[
         Path,
         typer.Option(
@@ -57,56 +68,7 @@ def backtranslate(
     beam: Beam = None,
     length_penalty: LengthPenalty = None,
     divide: Divide = True,
-    *,
     sampling_options: SamplingOptions,
-    empty: Annotated[bool | None, typer.Option("--empty/--no-empty", help="Drop pairs with a blank side.")] = None,
-    duplicates: Annotated[
-        bool | None, typer.Option("--duplicates/--no-duplicates", help="Drop repeated lines.")
-    ] = None,
-    unfinished: Annotated[
-        bool | None,
-        typer.Option("--unfinished/--no-unfinished", help="Drop translations that reached the length limit."),
-    ] = None,
-    max_tokens: Annotated[
-        int | None,
-        typer.Option("--max-tokens", help="Maximum number of subword tokens per line (default: 250); 0: no limit."),
-    ] = None,
-    copied: Annotated[
-        float | None,
-        typer.Option(
-            "--copied",
-            help="Maximum share of a line's words that its translation copies in order (default: 0.8); 0: no limit.",
-        ),
-    ] = None,
-    max_ratio: Annotated[
-        float | None,
-        typer.Option(
-            "--max-ratio",
-            help="Maximum factor between a pair's length ratio and the usual one (default: 4); 0: no limit.",
-        ),
-    ] = None,
-    unusual_length: Annotated[
-        bool | None,
-        typer.Option(
-            "--unusual-length/--no-unusual-length",
-            help="Drop translations much shorter or longer than the model's training pairs suggest.",
-        ),
-    ] = None,
-    repeats: Annotated[
-        int | None,
-        typer.Option(
-            "--repeats",
-            help="Number of consecutive repetitions of a phrase that count as a loop (default: 4); 0: no limit.",
-        ),
-    ] = None,
-    min_score: Annotated[
-        float | None,
-        typer.Option(
-            "--min-score",
-            help="Minimum mean log-probability per token, in nats (default: -1.5 with --method beam, otherwise 0); 0: "
-            "no limit.",
-        ),
-    ] = None,
     batch_size: BatchSize = 64,
     device: Device = None,
     threads: Threads = None,
@@ -122,27 +84,13 @@ def backtranslate(
     from dragoman.base.log import info
     from dragoman.tasks.augmentation.backtranslate import backtranslate
 
+    check_settings(filters or [], "max_ratio=6", "--input FILE")
     sampling = None
     if method is Method.beam:
         reject_options(sampling_options.by_name(), "with --method sample")
     else:
         reject_options({"--beam": beam, "--length-penalty": length_penalty}, "with --method beam")
         sampling = sampling_options.sampling()
-    switches = {
-        "empty": empty,
-        "duplicates": duplicates,
-        "unfinished": unfinished,
-        "unusual_length": unusual_length,
-    }
-    limits = {
-        "max_tokens": max_tokens,
-        "copied": copied,
-        "max_ratio": max_ratio,
-        "repeats": repeats,
-        "min_score": min_score,
-    }
-    filters: dict[str, object] = {name: value for name, value in switches.items() if value is not None}
-    filters |= {name: value or None for name, value in limits.items() if value is not None}
     pairs = backtranslate(
         model,
         text,
@@ -154,7 +102,7 @@ def backtranslate(
         to=to,
         tags=split_tags(tags),
         divide=divide,
-        filters=filters,
+        filters=filters or (),
         batch_size=batch_size,
         device=device,
         threads=threads,

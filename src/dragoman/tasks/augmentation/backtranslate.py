@@ -14,7 +14,7 @@ from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.journal import work_folder
 from dragoman.base.log import info, quietly, warn
 from dragoman.base.machine.device import use_threads
-from dragoman.base.settings.load import parse_settings
+from dragoman.base.settings.load import Overrides, load_settings
 from dragoman.data.files.lines import count_lines, open_lines
 from dragoman.decode.decoding import Sampling
 from dragoman.inference.translation.request import Request
@@ -139,7 +139,7 @@ def backtranslate(
     to: str | None = None,
     tags: Iterable[str] = (),
     divide: bool = True,
-    filters: Mapping[str, Any] | None = None,
+    filters: Overrides = (),
     batch_size: int = 64,
     device: str | None = None,
     threads: int | None = None,
@@ -164,7 +164,7 @@ def backtranslate(
     use_threads(threads)
     model, text, output = Path(model), Path(text), Path(output)
     defaults = {"min_score": BEAM_MIN_SCORE} if sampling is None else {}
-    rules = parse_settings({**defaults, **(filters or {})}, FilterConfig, "filters")
+    rules = load_settings(defaults, filters, FilterConfig)
     check(text, output)
     with quietly(quiet):
         translator = Translator.load(model, device, precision=None, threads=threads)
