@@ -1,8 +1,9 @@
 """`evaluate` scores the translations of one or more systems against references."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack, cast
+from typing import TYPE_CHECKING, Self, Unpack, cast
 
 from dragoman.base.errors import ConfigError, in_files, reject_options
 from dragoman.base.log import info, quietly
@@ -11,7 +12,7 @@ from dragoman.data.corpora.inputs import Lines, name_of, read_parallel
 from dragoman.evaluation.results import Evaluation, SystemComparison, SystemScores
 from dragoman.evaluation.test_set import TestSet, warn_of_size
 from dragoman.metrics.bleu import bleu_by_length
-from dragoman.metrics.bleu_tokenizer import AUTO, check_tokenizer, choose_tokenizer
+from dragoman.metrics.bleu_tokenizer import AUTO, TokenizerChoice, check_tokenizer, choose_tokenizer
 from dragoman.metrics.bootstrap import compare_statistics
 from dragoman.metrics.metric import Metric, Need, Outputs
 from dragoman.metrics.moses_bleu import TokenisedBLEU
@@ -69,46 +70,83 @@ def evaluate(
     """
     named_references, systems = name_texts(reference, "reference"), name_texts(hypothesis, "hypothesis")
     inputs: set[Need] = {"references"} if source is None else {"references", "sources"}
-    metrics = list(computable_metrics(inputs) if metric is None else metric)
-    for key in metrics:
-        metric_of(key).require(inputs)
+    metrics = _Metrics.of(metric, tokenizer, tokenized, inputs)
     _check_arguments(model, named_references, systems, source, settings)
-    if tokenizer != AUTO:
-        check_tokenizer(tokenizer)
-    tokenised_bleu = {} if tokenized is None else {TokenisedBLEU.key: TokenisedBLEU(tokenized)}
-    texts = read_parallel(*named_references, *systems, *([] if source is None else [("source", source)]))
-    sources = None if source is None else texts.pop()
-    references, hypotheses = texts[: len(named_references)], texts[len(named_references) :]
-    translations = list(zip((name for name, _ in systems), hypotheses, strict=True))
-    test_set = TestSet([name for name, _ in named_references], references, sources)
-    language = None
+    test_set, translations = _read_texts(named_references, systems, source)
     with quietly(quiet):
-        test_set.warn_of_references(hypotheses)
-        if model is not None and source is not None and sources is not None:
+        test_set.warn_of_references([lines for _, lines in translations])
+        language = None
+        if model is not None and source is not None:
             from dragoman.inference.load import model_for  # imports torch
 
             use_threads(threads)
             translator = model_for("translate", model, device, preferred={"precision": None, "threads": threads})
             language = translator.target_language(translator.request(**settings).tags)
             with in_files(name_of(source, "source")):
-                lines = _translate(translator, sources, batch_size, settings)
+                lines = _translate(translator, test_set.sources or (), batch_size, settings)
             translations.insert(0, ("model" if translator is model else _model_name(model), lines))
         if len(translations) > 1:
             warn_of_size(len(test_set))
-        choice = choose_tokenizer(language, references, tokenizer)
-        if any(metric_of(key).with_tokenizer(choice.name) is not metric_of(key) for key in metrics):
+        choice = choose_tokenizer(language, test_set.references, tokenizer)
+        return _score_in_parts(translations, test_set, metrics.with_tokenizer(choice), choice.name, on_result)
+
+
+@dataclass(frozen=True)
+class _Metrics:
+    """The metrics of an evaluation. keys: of the registry; others: further metrics by key."""
+
+    keys: tuple[str, ...]
+    others: Mapping[str, Metric]
+
+    @classmethod
+    def of(cls, keys: Sequence[str] | None, tokenizer: str, tokenized: str | None, inputs: set[Need]) -> Self:
+        """Return the metrics for the arguments of `evaluate`. Raises ConfigError for one that lacks an input."""
+        chosen = tuple(computable_metrics(inputs) if keys is None else keys)
+        for key in chosen:
+            metric_of(key).require(inputs)
+        if tokenizer != AUTO:
+            check_tokenizer(tokenizer)
+        return cls(chosen, {} if tokenized is None else {TokenisedBLEU.key: TokenisedBLEU(tokenized)})
+
+    def with_tokenizer(self, choice: TokenizerChoice) -> dict[str, Metric]:
+        """Return all metrics by key, with a tokeniser for BLEU. The choice is reported if a metric depends on it."""
+        metrics: dict[str, Metric] = {key: metric_of(key).with_tokenizer(choice.name) for key in self.keys}
+        if any(metric_of(key) is not metric for key, metric in metrics.items()):
             choice.report()
-        scorers: dict[str, Metric] = {key: metric_of(key).with_tokenizer(choice.name) for key in metrics}
-        scorers |= tokenised_bleu
-        parts: list[Evaluation] = []
-        for is_slow in (False, True):
-            chosen = {key: metric for key, metric in scorers.items() if metric.is_slow == is_slow}
-            if chosen or (is_slow and not parts):
-                part = score_systems(translations, test_set, chosen, None if parts else choice.name)
-                parts.append(part)
-                if on_result is not None:
-                    on_result(part)
-    return Evaluation.merge(parts, list(scorers))
+        return {**metrics, **self.others}
+
+
+def _read_texts(
+    references: Sequence[tuple[str, Lines]], systems: Sequence[tuple[str, Lines]], source: Lines | None
+) -> tuple[TestSet, list[tuple[str, Sequence[str]]]]:
+    """Read all texts, and return the test set and the translations of the systems by name.
+
+    Raises DataError for unequal numbers of lines.
+    """
+    texts = read_parallel(*references, *systems, *([] if source is None else [("source", source)]))
+    sources = None if source is None else texts.pop()
+    test_set = TestSet([name for name, _ in references], texts[: len(references)], sources)
+    names = (name for name, _ in systems)
+    return test_set, list(zip(names, texts[len(references) :], strict=True))
+
+
+def _score_in_parts(
+    translations: Sequence[tuple[str, Sequence[str]]],
+    test_set: TestSet,
+    metrics: Mapping[str, Metric],
+    tokenizer: str,
+    on_result: Callable[[Evaluation], None] | None,
+) -> Evaluation:
+    """Score the translations by the fast metrics and then by the slow ones. tokenizer: of BLEU by source length."""
+    parts: list[Evaluation] = []
+    for is_slow in (False, True):
+        chosen = {key: metric for key, metric in metrics.items() if metric.is_slow == is_slow}
+        if chosen or (is_slow and not parts):
+            part = score_systems(translations, test_set, chosen, None if parts else tokenizer)
+            parts.append(part)
+            if on_result is not None:
+                on_result(part)
+    return Evaluation.merge(parts, list(metrics))
 
 
 def name_texts(texts: Lines | Sequence[Lines] | Mapping[str, Lines], name: str) -> list[tuple[str, Lines]]:
