@@ -126,6 +126,15 @@ class CommandGroup(TyperGroup):
             args = [self.default, *args] if args or not self.no_args_is_help else args
         return super().parse_args(ctx, args)
 
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """Return the completions of a word: commands, and the options of the default command."""
+        found = super().shell_complete(ctx, incomplete)
+        if self.default is None or not incomplete.startswith("-"):
+            return found
+        command = self.default_command
+        with command.make_context(self.default, [], parent=ctx, resilient_parsing=True) as context:
+            return [*found, *command.shell_complete(context, incomplete)]
+
 
 def build(name: str, loaded: Any) -> Any:
     """Return a command from a function with typer's parameters, from a typer application, or from a `CommandGroup`."""
