@@ -88,7 +88,7 @@ def test_the_command_line_works_without_the_folders_of_add_ons(tmp_path: Path) -
         failed = run(tmp_path, name, source=copy)
         assert (failed.returncode, failed.stdout) == (2, "")
         assert f"`dragoman {name}` of dragoman cannot be imported" in failed.stderr
-    names = "import dragoman; print(dragoman.Translator.__name__, 'serve' in dir(dragoman))"
+    names = "import dragoman; from dragoman import *; print(Translator.__name__, 'serve' in dir(dragoman))"
     done = subprocess.run(
         [sys.executable, "-c", names],
         capture_output=True,
