@@ -1,5 +1,6 @@
 """`MixedBatches`, the plans of several tasks combined into one plan, and `TaskBatches`, one task's part of it."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import overload
@@ -12,7 +13,26 @@ from dragoman.data.batches.plan import BatchPlan
 Rows = NDArray[np.int64]
 
 
-class MixedBatches(Sequence[Rows]):
+class _ComputedBatches(Sequence[Rows]):
+    """A sequence of batches that are computed when they are read."""
+
+    @abstractmethod
+    def batch(self, index: int) -> Rows:
+        """Return the rows of a batch. Raises IndexError."""
+
+    @overload
+    def __getitem__(self, index: int) -> Rows: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Rows]: ...
+
+    def __getitem__(self, index: int | slice) -> Rows | list[Rows]:
+        if isinstance(index, slice):
+            return [self[position] for position in range(*index.indices(len(self)))]
+        return self.batch(index)
+
+
+class MixedBatches(_ComputedBatches):
     """The batches of several tasks in a given order, such as rotation.
 
     Rows are numbered across all tasks: the rows of task t start at starts[t]. order: (N,) the task of each batch.
@@ -34,15 +54,8 @@ class MixedBatches(Sequence[Rows]):
     def __len__(self) -> int:
         return len(self.order)
 
-    @overload
-    def __getitem__(self, index: int) -> Rows: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[Rows]: ...
-
-    def __getitem__(self, index: int | slice) -> Rows | list[Rows]:
-        if isinstance(index, slice):
-            return [self[position] for position in range(*index.indices(len(self)))]
+    def batch(self, index: int) -> Rows:
+        """Return the rows of a batch."""
         task, number = int(self.order[index]), int(self._numbers[index])
         ends = self._ends[task]
         epoch = int(np.searchsorted(ends, number, side="right"))
@@ -50,7 +63,7 @@ class MixedBatches(Sequence[Rows]):
         return self._plans[task][epoch].batches[number - first] + self._starts[task]
 
 
-class TaskBatches(Sequence[Rows]):
+class TaskBatches(_ComputedBatches):
     """The batches of one task in a combined plan, with row numbers that start at 0."""
 
     def __init__(self, batches: Sequence[Rows], positions: NDArray[np.int64], start: int) -> None:
@@ -60,14 +73,7 @@ class TaskBatches(Sequence[Rows]):
     def __len__(self) -> int:
         return len(self._positions)
 
-    @overload
-    def __getitem__(self, index: int) -> Rows: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[Rows]: ...
-
-    def __getitem__(self, index: int | slice) -> Rows | list[Rows]:
-        if isinstance(index, slice):
-            return [self[position] for position in range(*index.indices(len(self)))]
+    def batch(self, index: int) -> Rows:
+        """Return the rows of a batch."""
         rows: Rows = self._batches[int(self._positions[index])] - self._start
         return rows
