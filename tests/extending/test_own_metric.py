@@ -115,7 +115,7 @@ def test_validation_computes_the_metric_that_decides(metric: str) -> None:
             dict.fromkeys(["loss", "perplexity", "bleu", "chrf", metric])
         )
         assert found[metric].value == pytest.approx(METRICS[metric].score(outputs, TARGETS).value)
-        assert found.score(metric)[0] == found[metric].merit
+        assert found.rank(metric)[0] == found[metric].merit
         assert found.log_line()[f"valid_{metric}_signature"] == found[metric].signature
     assert two[metric].signature == f"mean of 2 sets, {one[metric].signature}" and list(two.sets) == ["set 0", "set 1"]
 
