@@ -15,7 +15,7 @@ from dragoman.base.errors import DataError, ModelError
 from dragoman.checkpoint.folder import SHORTLIST, fingerprint
 from dragoman.cli.main import main
 from dragoman.statistical.alignment.shortlist import Shortlist, ShortlistConfig
-from dragoman.tasks.translation import shortlist as training
+from dragoman.tasks.translation import aligner_training as training
 from dragoman.text.symbols import EOS, UNK
 from dragoman.text.tokenizers import VocabularySizes
 
