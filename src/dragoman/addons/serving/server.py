@@ -31,6 +31,15 @@ from dragoman.inference.translation.alignment import Aligner
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
+_PACKAGES = {
+    "fastapi": "fastapi",
+    "httptools": "httptools",
+    "prometheus_client": "prometheus-client",
+    "python_multipart": "python-multipart",
+    "uvicorn": "uvicorn",
+}
+"""The packages of the extra `serve`, by the names of their modules."""
+
 _SWITCH_SECONDS = 0.0005
 """Time in seconds after which a thread that runs Python code yields to another, such as the event loop, which would
 otherwise wait for 5 ms (the default) before each of the several steps of a request."""
@@ -77,8 +86,8 @@ def serve(
     parsed = load_settings(config, settings, ServeConfig)
     if not parsed.models:
         raise ConfigError("there is no model to serve: pass a model folder, or set `models` in serve.yaml")
-    import_optional("fastapi", "serve")
-    import_optional("uvicorn", "serve")
+    for module, package in _PACKAGES.items():
+        import_optional(module, "serve", package)
     limit_arenas(_ARENAS)
     former = sys.getswitchinterval(), gc.get_threshold()
     sys.setswitchinterval(_SWITCH_SECONDS)

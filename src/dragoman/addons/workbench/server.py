@@ -37,6 +37,7 @@ def open_workbench(
     the model folder runs/absent does not exist
     """
     import_optional("starlette", "serve")
+    import_optional("httptools", "serve")
     uvicorn = import_optional("uvicorn", "serve")
     from dragoman.addons.serving.http.connection import Connection
     from dragoman.addons.workbench.app import Workbench, application

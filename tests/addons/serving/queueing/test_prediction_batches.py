@@ -13,8 +13,12 @@ from waiting import PATIENCE
 
 from dragoman.addons.serving.queueing.background import Background
 from dragoman.addons.serving.queueing.fair_executor import FairExecutor
-from dragoman.addons.serving.service.prediction_batches import PredictionBatches, WaitingTexts
-from dragoman.addons.serving.service.prediction_queue import PredictionJob, PredictionQueue
+from dragoman.addons.serving.service.prediction_queue import (
+    PredictionBatches,
+    PredictionJob,
+    PredictionQueue,
+    WaitingTexts,
+)
 from dragoman.inference.prediction.examples import EncodedText
 from dragoman.inference.prediction.heads.inputs import ModelInput
 
