@@ -148,7 +148,7 @@ def test_a_full_queue_and_a_slow_prediction(folders: dict[str, Path], monkeypatc
         return original(self, *arguments, **options)
 
     monkeypatch.setattr(Predictor, "predict_encoded", slowly)
-    with served({"requests": folders["requests"]}, queue={"most_tokens": 30}, limits={"seconds": 1}) as service:
+    with served({"requests": folders["requests"]}, queue={"max_tokens": 30}, limits={"seconds": 1}) as service:
 
         async def work(client: httpx.AsyncClient) -> list[httpx.Response]:
             posts = (client.post("/v1/predict", json={"text": "a" * 20}) for _ in range(2))

@@ -146,7 +146,7 @@ def test_a_full_queue_refuses_at_once_and_late_requests_time_out() -> None:
         await eventually(lambda: not service.directions.models[0].batcher.queue.tokens)
         return full, late, await client.post("/translate", json={"q": "c", **fields})
 
-    limits, queue = {"seconds": PATIENCE}, {"most_tokens": 50}
+    limits, queue = {"seconds": PATIENCE}, {"max_tokens": 50}
     with served({"en-de": slow}, limits=limits, queue=queue) as service:
         full, late, after = asked(service, work)
         assert full.status_code == 503 and int(full.headers["retry-after"]) >= 1

@@ -16,7 +16,7 @@ class ExpectedSpans:
 
     Kept spans are enforced in the search, which is slow. Expected spans are not, because most translations contain them
     anyway. Only a translation that lacks one is searched again, with all spans enforced. Numbers may be written as the
-    target language writes them, as in the check of the guard, and words may replace common signs (`5 percent`).
+    target language writes them, as in the check of the guard, and words may replace common symbols (`5 percent`).
     """
 
     def __init__(self, rules: KeepRules) -> None:

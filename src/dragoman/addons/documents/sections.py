@@ -96,9 +96,11 @@ class SectionDivider:
         positions = [each.position for each in breaks]
         sections: list[int] = []  # of each word, as indices of `filled`
         for number, word in enumerate(range(first, last)):
-            share = (self._target_begins[word] - target[0]) / max(1, target[1] - target[0])
+            fraction = (self._target_begins[word] - target[0]) / max(1, target[1] - target[0])
             aligned = self._aligned.get(word)
-            position = source[0] + share * (source[1] - source[0]) if aligned is None else self._source_begins[aligned]
+            position = (
+                source[0] + fraction * (source[1] - source[0]) if aligned is None else self._source_begins[aligned]
+            )
             wanted = bisect_left(filled, bisect_right(positions, position))
             lowest = sections[-1] + 1 if sections else 0
             sections.append(min(max(wanted, lowest), len(filled) - (last - first - number)))
@@ -148,14 +150,14 @@ class SectionDivider:
         i = bisect_left(self._source_begins, position)
         words = np.searchsorted(self._target_begins, candidates)
         separated = self._counts[i, -1] - 2 * self._counts[i, words] + self._counts[-1, words]
-        share = (position - source[0]) / max(1, source[1] - source[0])
-        deviation = np.abs(candidates - (target[0] + share * (target[1] - target[0])))
+        fraction = (position - source[0]) / max(1, source[1] - source[0])
+        deviation = np.abs(candidates - (target[0] + fraction * (target[1] - target[0])))
         bonus = np.isin(candidates, self._clause_ends) * _CLAUSE_BONUS
         return int(candidates[np.argmin(separated + (deviation / _USUAL_DEVIATION) ** 2 - bonus)])
 
     @cached_property
     def _clause_ends(self) -> npt.NDArray[np.int64]:
-        """The positions after punctuation at the end of a word, and the beginnings of the following words."""
+        """The positions after punctuation at the end of a word, and the starts of the following words."""
         ends = [match.end() for match in _CLAUSE_END.finditer(self._target)]
         begins = (bisect_left(self._target_begins, end) for end in ends if self._target[end : end + 1].isspace())
         return np.array([*ends, *(self._target_begins[word] for word in begins if word < len(self._target_begins))])

@@ -57,7 +57,7 @@ class Span:
         """Yield the sections of this span, each with the break before it, which is None for the first section.
 
         Breaks that separate texts take precedence: their sections may contain further breaks. Spans with breaks in them
-        are in different sections, because they must not change places.
+        are in different sections, because their order must not change.
         """
         if not self.contains_break:
             yield None, self

@@ -81,7 +81,7 @@ class QueueConfig(Config):
         description="Time in milliseconds that a batch with lines of several clients waits for further lines. A batch "
         "with lines of a single client does not wait.",
     )
-    most_tokens: int = Field(
+    max_tokens: int = Field(
         100_000,
         ge=1,
         description="Maximum number of source tokens in the queue. Requests that exceed it are rejected at once with "

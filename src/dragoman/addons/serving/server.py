@@ -46,7 +46,7 @@ otherwise wait for 5 ms (the default) before each of the several steps of a requ
 
 _COLLECTION_THRESHOLDS = 50_000, 20, 20
 """Thresholds of the garbage collector (`gc.set_threshold`). Requests with many small objects, such as the tags of a
-page, reach Python's own thresholds many times a second, and all threads wait during each collection."""
+page, reach Python's own thresholds many times per second, and all threads wait during each collection."""
 
 _ARENAS = 2
 """Number of malloc's arenas. The memory that a large file has needed in one thread is then used by others."""

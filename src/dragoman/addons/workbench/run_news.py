@@ -7,7 +7,7 @@ from pathlib import Path
 from dragoman.addons.workbench.workspace import LOG
 
 _INTERVAL = 0.5
-"""Time between two looks at the logs in seconds."""
+"""Interval at which the logs are read, in seconds."""
 _HEARTBEAT = 20
 """Number of intervals after which an empty list is reported, so that closed connections are noticed."""
 

@@ -101,7 +101,7 @@ def test_requests_that_find_the_queue_full_are_not_counted() -> None:
         return [each.status_code for each in (*full, last)]
 
     limits = {"requests_per_minute": None, "tokens_per_minute": 60, "loopback_quotas": True}
-    with served({"en-de": slow}, access=limits, queue={"most_tokens": 15}) as service:
+    with served({"en-de": slow}, access=limits, queue={"max_tokens": 15}) as service:
         assert asked(service, work) == [503] * 5 + [200]
 
 

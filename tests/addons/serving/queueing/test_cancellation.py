@@ -203,7 +203,7 @@ def test_a_document_leaves_space_in_the_queue_for_others() -> None:
         answer = await file
         return short, await client.get(answer.json()["translatedFileUrl"])
 
-    with served({"en-de": script}, queue={"most_tokens": 9000, "batch_lines": 16}) as service:  # type: ignore[dict-item]
+    with served({"en-de": script}, queue={"max_tokens": 9000, "batch_lines": 16}) as service:  # type: ignore[dict-item]
         short, file = asked(service, work)
     assert short.status_code == 200 and file.text == text.upper() and max(most) <= 9000
 

@@ -31,7 +31,7 @@ class Text:
 
 @dataclass(slots=True)
 class Other:
-    """A comment, a processing instruction, or the beginning or the end of a CDATA section: data[begin:end]."""
+    """A comment, a processing instruction, or the start or the end of a CDATA section: data[begin:end]."""
 
     begin: int
     end: int = 0

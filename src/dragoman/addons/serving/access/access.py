@@ -34,7 +34,7 @@ class Access:
         self._config = config
         self._keys = None if config.keys is None else Keys(config.keys, create=False)
         self._proxies = parse_networks(config.trusted_proxies)
-        self._quotas = Quotas(config.most_clients)
+        self._quotas = Quotas(config.max_clients)
 
     @property
     def needs_keys(self) -> bool:

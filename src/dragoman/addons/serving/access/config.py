@@ -37,7 +37,7 @@ class AccessConfig(Config):
         description="Whether the limits also apply to programs on this machine that send no key. Requests that a proxy "
         "passes on are always limited; a proxy on this machine must therefore send X-Forwarded-For.",
     )
-    most_clients: int = Field(
+    max_clients: int = Field(
         65_536,
         ge=1,
         description="Maximum number of addresses to track. Each takes about 400 bytes. The least recently seen address "

@@ -8,7 +8,7 @@ from dragoman.addons.serving.queueing.batcher import BatchStatistics
 from dragoman.addons.serving.service.prediction_queue import PredictionBatch
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
-_SHARES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1)
+_FRACTIONS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1)
 
 
 class Metrics:
@@ -51,7 +51,7 @@ class Metrics:
             "dragoman_batch_fill",
             "Source tokens translated together, as a fraction of the largest batch.",
             by_model,
-            buckets=_SHARES,
+            buckets=_FRACTIONS,
             registry=self.registry,
         )
         self._queued = Gauge(

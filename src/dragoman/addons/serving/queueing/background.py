@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 from dragoman.data.workers import available_cores
 
-_SHARE = 0.125
-"""Share of the processors for all background threads together while short requests are in progress."""
+_FRACTION = 0.125
+"""Fraction of the processors that all background threads together may use while short requests are in progress."""
 
 _RUN_SECONDS, _LONGEST_PAUSE = 0.002, 0.05
 """Processor time after which a thread pauses, and the maximum time after which it checks for a cancellation."""
@@ -22,13 +22,13 @@ class Background:
     """The threads that prepare long texts and documents, and that search with constraints.
 
     Python runs one thread at a time, and processors are shared too, so that a few threads with long work would delay
-    every step of a short request. While short requests are in progress, these threads therefore run only for a share of
-    the time: each pauses in `pause`, which long computations call through `check_cancelled`.
+    every step of a short request. While short requests are in progress, these threads therefore run only for a
+    fraction of the time: each pauses in `pause`, which long computations call through `check_cancelled`.
     """
 
     def __init__(self, cores: int | None = None) -> None:
         """cores: number of processors; None for those of this process."""
-        self._share = _SHARE * (cores or available_cores())
+        self._fraction = _FRACTION * (cores or available_cores())
         self._lock = threading.Lock()
         self._short = self._threads = 0
         self._no_short_requests = threading.Event()
@@ -59,7 +59,7 @@ class Background:
     def pause(self) -> None:
         """Pause the calling thread if it has run for a while and short requests are in progress. Takes about 100 ns.
 
-        The time of all background threads together stays within their share. The thread continues when no short
+        The time of all background threads together stays within their fraction. The thread continues when no short
         request is in progress, and after at most `_LONGEST_PAUSE` seconds, so that its caller can check for a
         cancellation; the next call continues the pause.
         """
@@ -68,7 +68,7 @@ class Background:
             return
         debt = getattr(local, "debt", 0.0)
         cpu = time.thread_time()
-        debt += (cpu - getattr(local, "cpu", cpu)) * max(0.0, max(1, self._threads) / self._share - 1)
+        debt += (cpu - getattr(local, "cpu", cpu)) * max(0.0, max(1, self._threads) / self._fraction - 1)
         if debt > 0 and not self._no_short_requests.is_set():
             self._no_short_requests.wait(min(debt, _LONGEST_PAUSE))
             debt -= time.monotonic() - now
@@ -78,7 +78,7 @@ class Background:
         local.wall = time.monotonic() if local.debt == 0.0 else 0.0
 
     def repay(self) -> None:
-        """Pause the calling thread until it has kept to its share, or no short request is in progress.
+        """Pause the calling thread until it has paused long enough, or no short request is in progress.
 
         For threads that call compiled code, which does not call `pause`.
         """

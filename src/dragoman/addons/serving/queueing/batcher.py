@@ -91,7 +91,7 @@ class Batcher:
         give way to short requests.
         """
         shared = max(1, min(config.batch_lines // 2, _SHARED_LINES * available_cores()))
-        self.queue, self.control_queue = LineQueue(config.most_tokens, shared), LineQueue(config.most_tokens, shared)
+        self.queue, self.control_queue = LineQueue(config.max_tokens, shared), LineQueue(config.max_tokens, shared)
         self._config, self._listener = config, listener
         self._current = backend, Cache(config.cache_entries)
         self._control_backend, self._background = control_backend, background or Background()

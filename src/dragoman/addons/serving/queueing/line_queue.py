@@ -177,7 +177,7 @@ class LineQueue:
                 raise Overloaded("the server is shutting down", retry_after=1)
             key = _client_key(ticket)
             has_waiting_lines = key in self._clients and bool(self._clients[key].tickets)
-            capacity = self._capacity * (_BACKLOG_SHARE if has_waiting_lines else 1.0)
+            capacity = self._capacity * (_BACKLOG_FRACTION if has_waiting_lines else 1.0)
             if self._tokens and self._tokens + tokens > capacity:
                 raise QueueFull("the queue is full: try again later", retry_after=1)
             if not self._tokens:
@@ -334,8 +334,8 @@ _BEAM = 4
 _SINGLE_LINE_SECONDS = 1.0
 """Time after a single line during which clients with waiting lines have at most half of a batch."""
 
-_BACKLOG_SHARE = 0.75
-"""Share of the capacity that clients with waiting lines can fill."""
+_BACKLOG_FRACTION = 0.75
+"""Fraction of the capacity that clients with waiting lines can fill."""
 
 _IDLE_CLIENTS = 256
 """Number of clients without lines from which those that need no longer wait for others are forgotten."""

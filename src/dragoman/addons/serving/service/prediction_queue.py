@@ -28,7 +28,7 @@ class PredictedText:
 
 @dataclass(frozen=True)
 class PredictionBatch:
-    """Measurements of a request for metrics. seconds: its share of the time of its batches, by tokens."""
+    """Measurements of a request for metrics. seconds: the time of its batches, in proportion to its tokens."""
 
     texts: int
     tokens: int
@@ -157,7 +157,7 @@ class PredictionQueue:
         """Number of tokens that are waiting or in progress."""
 
     async def predict(self, job: PredictionJob) -> list[PredictedText | RequestError]:
-        """Return the prediction for each text, in order. An error that concerns a single text is in its place.
+        """Return the prediction for each text, in order. An error that concerns a single text replaces its prediction.
 
         Raises RequestError if all texts have the wrong form, or if the model has no such task; TooManyRequests, and
         QueueFull. If the calling coroutine is cancelled, so is the computation, after its current batch.

@@ -155,16 +155,16 @@ class SentenceDecoder:
             }
 
         divided = await self._prepare(divide)
-        plain, places = list[TextRequest](), list[tuple[int, int]]()
+        plain, positions = list[TextRequest](), list[tuple[int, int]]()
         for index, parts in divided.items():
             request = replace(lines[index][1], control=None, guard=None)
             for number, (text, is_kept) in enumerate(parts):
                 if not is_kept and any(map(str.isalnum, text)):
                     plain.append((text.strip(), request))
-                    places.append((index, number))
+                    positions.append((index, number))
         costs = [count_words(text) + 1 for text, _ in plain]
         found = await self._submit(plain, costs, lambda line, hypotheses: None)
-        for (index, number), (text, _), hypotheses in zip(places, plain, found, strict=True):
+        for (index, number), (text, _), hypotheses in zip(positions, plain, found, strict=True):
             whole, _ = divided[index][number]
             divided[index][number] = whole.replace(text, hypothesis_text(hypotheses[0]), 1), False
         assembled = {index: "".join(text for text, _ in parts) for index, parts in divided.items()}

@@ -64,7 +64,7 @@ class Service:
         self._prediction_threads = FairExecutor(1, "predicting labels", background)
         queue = queue or QueueConfig()
         self._prediction_queue = PredictionQueue(
-            queue.most_tokens, queue.batch_tokens, self._prediction_threads.run, listener
+            queue.max_tokens, queue.batch_tokens, self._prediction_threads.run, listener
         )
         self._timeouts: set[asyncio.Timeout] = set()
         self._is_aborted = False

@@ -48,7 +48,7 @@ class TextBatch:
     async def translate(
         self, service: Service, on_sentence: OnSentence | None = None
     ) -> list[TranslatedText | RequestError]:
-        """Translate each text, in order. An error that concerns a single one of several texts is returned in its place.
+        """Translate each text, in order. An error that concerns one of several texts replaces its translation.
 
         The texts of a group are translated together, or one by one if one of them has an error. on_sentence: as in
         `Service.translate`. Raises the errors of `Service.translate` that concern all texts.

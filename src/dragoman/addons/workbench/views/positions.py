@@ -54,7 +54,7 @@ class PositionsState(ViewState):
     schedule: Literal["inverse_sqrt", "cosine", "linear", "constant"] = Field(
         "inverse_sqrt", description="Kind of the learning-rate schedule."
     )
-    warmup: float = Field(4000, ge=0, description="Warm-up in steps, or as a share of the run if below 1.")
+    warmup: float = Field(4000, ge=0, description="Warm-up in steps, or as a fraction of the run if below 1.")
     steps: int = Field(20000, ge=2, le=10_000_000, description="Number of updates of the run.")
     picture: Literal["", "products", "distances", "masks", "schedule"] = Field(
         "", description="The picture that is shown; empty for the vectors, or the weights of a scheme inside attention."

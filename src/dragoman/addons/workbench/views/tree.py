@@ -28,7 +28,7 @@ class TreeState(SentenceState):
         description="Length penalty: none, mean, or GNMT's exponent; empty for the model's own setting, and for none "
         "in a tree of the lecture.",
     )
-    shrinking: bool = Field(False, description="Whether each finished hypothesis takes a place of the beam.")
+    shrinking: bool = Field(False, description="Whether each finished hypothesis reduces the beam size by one.")
     exact: int = Field(
         0, ge=0, le=100_000, description="Maximum number of prefixes that exact search expands; 0 for none."
     )

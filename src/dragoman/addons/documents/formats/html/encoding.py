@@ -22,7 +22,7 @@ from dragoman.addons.documents.formats.html.tokenizer import tokenize
 from dragoman.base.log import warn
 
 _LENGTH = 1024
-"""The number of bytes in which browsers look for a declaration."""
+"""The number of bytes that browsers search for a declaration."""
 
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([^\s\"';]+)", re.IGNORECASE)
 _XML = re.compile(r"\ufeff?<\?xml\b[^>]*?\bencoding\s*=\s*[\"']([A-Za-z0-9._:-]+)")

@@ -64,8 +64,8 @@ def _decode(reference: str, following: str | None) -> Iterator[tuple[str, str]]:
 def _decode_number(reference: str) -> str:
     """Return the character of a numeric reference, or an empty text for characters that are not valid in HTML."""
     if len(reference) > _MAX_NUMBER_LENGTH:
-        sign = "&#x" if reference[2] in "xX" else "&#"
-        reference = sign + reference.rstrip(";")[len(sign) :].lstrip("0")[:_MAX_NUMBER_LENGTH]
+        prefix = "&#x" if reference[2] in "xX" else "&#"
+        reference = prefix + reference.rstrip(";")[len(prefix) :].lstrip("0")[:_MAX_NUMBER_LENGTH]
     return html.unescape(reference)
 
 

@@ -207,10 +207,10 @@ class _Tokenizer:
             return None
         return end + 2
 
-    def _after(self, sign: str, begin: int) -> int:
-        """Return the position after the next occurrence of a sign, or the end of the page."""
-        found = self._page.find(sign, begin)
-        return len(self._page) if found < 0 else found + len(sign)
+    def _after(self, delimiter: str, begin: int) -> int:
+        """Return the position after the next occurrence of a delimiter, or the end of the page."""
+        found = self._page.find(delimiter, begin)
+        return len(self._page) if found < 0 else found + len(delimiter)
 
     def _in_foreign_content(self) -> bool:
         return bool(self._foreign) and self._foreign[-1] in ("svg", "math")

@@ -253,9 +253,9 @@ class _Masker:
         elif name == "wiki":
             self._mask_wiki(match)
         elif name in ("highlight", "strike"):
-            sign = match[0][: 1 if name == "strike" else 2]
-            self._add(begin, begin + len(sign), "open", sign)
-            self._add(end - len(sign), end, "close", sign)
+            delimiter = match[0][: 1 if name == "strike" else 2]
+            self._add(begin, begin + len(delimiter), "open", delimiter)
+            self._add(end - len(delimiter), end, "close", delimiter)
         else:
             self._add_lines(begin, end, _KINDS[name], is_word=name in _WORDS)
 

@@ -50,7 +50,7 @@ def escape_cell(text: str, begins: bool) -> str:
 
 
 def mark_label(opening: str) -> str:
-    """Mark the beginning of a link whose text is its key."""
+    """Mark the start of a link whose text is its key."""
     return opening + _LABEL
 
 
@@ -98,17 +98,21 @@ class EscapeWriter:
         text = _write_keys(_AT_LINE_START.sub(r"\1\2\\", text).replace(_LINE_START, ""))
         if _ESCAPE not in text:
             return text
-        wanted = self._parse(_escape_signs(text, keep="", backslash=False))
+        wanted = self._parse(_escape_characters(text, keep="", backslash=False))
         bare = text.replace(_ESCAPE, "")
         if self._parse(bare) == wanted:
             return bare
-        signs = sorted(set(re.findall(f"{_ESCAPE}(.)", text, re.DOTALL)))
-        free = [sign for sign in signs if self._parse(_escape_signs(text, sign, backslash=False)) == wanted]
+        characters = sorted(set(re.findall(f"{_ESCAPE}(.)", text, re.DOTALL)))
+        free = [
+            character
+            for character in characters
+            if self._parse(_escape_characters(text, character, backslash=False)) == wanted
+        ]
         for kept in ("".join(free), ""):
-            candidate = _escape_signs(text, kept)
+            candidate = _escape_characters(text, kept)
             if self._parse(candidate) == wanted:
                 return candidate
-        return _escape_signs(text, "", backslash=False)
+        return _escape_characters(text, "", backslash=False)
 
     def _parse(self, text: str) -> list[tuple[Any, ...]]:
         """Return what a block means, without the difference between escaped and other characters."""
@@ -129,7 +133,7 @@ class EscapeWriter:
         )
 
 
-def _escape_signs(text: str, keep: str, backslash: bool = True) -> str:
+def _escape_characters(text: str, keep: str, backslash: bool = True) -> str:
     """Escape all marked characters except those in `keep`, with backslashes or as entities."""
 
     def escape(match: re.Match[str]) -> str:

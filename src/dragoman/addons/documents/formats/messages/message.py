@@ -52,8 +52,9 @@ _LABEL = regex.compile(r"(?:\p{L}+ )*+(\p{L}+)[_&](?=\p{L})[\p{L} ]+(?:\.\.\.|â€
 _LONGEST_LABEL = 40
 _ENTITY = regex.compile(r"&(?:amp|lt|gt|quot);")
 _PLAIN_TOKEN = regex.compile(r"(?P<blank>[ \u00a0]+)|(?P<line>\n)|(?P<other>.)", regex.DOTALL)
-_SIGN = regex.compile(r"[%$#{}<>&@:/\\|\[\]*`~_^]|\.\S|--|''|www", regex.IGNORECASE)
-"""A sign that occurs in every text in which `_TOKEN` finds more than characters and blanks. It is found much faster."""
+_SPECIAL_CHARACTER = regex.compile(r"[%$#{}<>&@:/\\|\[\]*`~_^]|\.\S|--|''|www", regex.IGNORECASE)
+"""A character that occurs in every text in which `_TOKEN` finds more than characters and blanks. It is found much
+faster."""
 
 _BLOCK_TAGS = frozenset(
     "address article aside blockquote dd div dl dt figcaption figure footer form h1 h2 h3 h4 h5 h6 header hr legend li "
@@ -151,7 +152,7 @@ def add_message(
     raws: the form of each character in the document. marks: functions that add the markup of the document, by the
     index of the character that stands for it. counts: whether `#` is a number. mnemonics: as in `Message`.
     """
-    pattern = _TOKEN if _SIGN.search(text) else _PLAIN_TOKEN
+    pattern = _TOKEN if _SPECIAL_CHARACTER.search(text) else _PLAIN_TOKEN
     tokens = [(match.lastgroup or "", match.start(), match.end()) for match in pattern.finditer(text)]
     pairs = _paired_tags(text, tokens)
     mnemonic, word = _mnemonic(text) if mnemonics else (None, None)
@@ -194,7 +195,7 @@ def add_message(
 
 
 def _mnemonic(text: str) -> tuple[int | None, int | None]:
-    """Return the positions of the sign that marks a key, and of its word, in front of which it stays."""
+    """Return the positions of the character that marks a key, and of its word, in front of which it stays."""
     label = _LABEL.fullmatch(text) if len(text) <= _LONGEST_LABEL else None
     if label is not None:
         return label.end(1), label.start(1)
@@ -215,7 +216,8 @@ def count_placeholders(text: str) -> int:
 def escape_of(text: str) -> Escape:
     """Return how translations of a message are written.
 
-    Signs of HTML become entities if the message has such entities, and apostrophes are doubled if they are in it.
+    Special characters of HTML become entities if the message has such entities, and apostrophes are doubled if they are
+    in it.
     """
     has_entities, doubles = _ENTITY.search(text) is not None, _DOUBLED.search(text) is not None
 

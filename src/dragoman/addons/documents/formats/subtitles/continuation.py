@@ -57,7 +57,7 @@ def group_fragments(
 def _continues(cues: Sequence[Cue], line: CueFragment, following: CueFragment, language: str | None) -> bool:
     """Return whether a sentence probably continues in the following fragment, which is in another cue."""
     cue, next_cue = cues[line.cue], cues[following.cue]
-    if following.cue != line.cue + 1 or cue.place != next_cue.place:
+    if following.cue != line.cue + 1 or cue.appearance != next_cue.appearance:
         return False
     if cue.end is None or next_cue.begin is None or not 0 <= next_cue.begin - cue.end <= _LONGEST_PAUSE:
         return False

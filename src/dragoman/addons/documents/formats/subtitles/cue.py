@@ -17,14 +17,14 @@ _SOUND = re.compile(r"\s*(?:\[[^\[\]]*\]|\([^()]*\))\s*")
 class Cue:
     """A text of a subtitle file that is displayed for some time.
 
-    text: in the form of the file; begin, end: in seconds, None if unknown; place: identifies the speaker, the style and
-    the position on the screen. A sentence may continue in the next cue at the same place.
+    text: in the form of the file; begin, end: in seconds, None if unknown; appearance: identifies the speaker, the
+    style and the position on the screen. A sentence may continue in the next cue with the same appearance.
     """
 
     text: str
     begin: float | None = None
     end: float | None = None
-    place: str = ""
+    appearance: str = ""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Fragment:
 
     head, tail: the raw text before and after the translatable core: blanks, a speaker's dash, and markup of the whole
     fragment. core: the pieces between them. is_balanced: whether each span in the core is opened and closed in it.
-    is_sound: whether the fragment describes a sound or is music. has_speaker: whether it starts with the sign of a
+    is_sound: whether the fragment describes a sound or is music. has_speaker: whether it starts with the mark of a
     speaker.
     """
 
@@ -95,7 +95,7 @@ def _is_sound(visible: str) -> bool:
 
 
 def _fragment(tokens: Sequence[Token], markup: CueMarkup) -> Fragment:
-    """Separate the core of a fragment from the markup, blanks and signs of speakers around it."""
+    """Separate the core of a fragment from the markup, blanks and marks of speakers around it."""
     partners = _pair_tags(tokens, markup)
     begin, end = 0, len(tokens)
     while begin < end and not markup.is_visible(tokens[begin]):

@@ -95,8 +95,8 @@ def _split_fields(values: str, names: tuple[str, ...]) -> dict[str, str] | None:
 
 
 def _cue(text: str, fields: dict[str, str]) -> Cue:
-    place = "\0".join(fields[name].strip() for name in ("style", "name", "actor", "effect"))
+    appearance = "\0".join(fields[name].strip() for name in ("style", "name", "actor", "effect"))
     begin, end = (fields[name].strip() for name in ("start", "end"))
     if _TIME.match(begin) is None or _TIME.match(end) is None:
-        return Cue(text, place=place)
-    return Cue(text, seconds(begin), seconds(end), place)
+        return Cue(text, appearance=appearance)
+    return Cue(text, seconds(begin), seconds(end), appearance)

@@ -101,8 +101,8 @@ def _is_usual(element: Element, data: bytes) -> bool:
 
 def _cue(text: str, element: Element) -> Cue:
     times = [element.attributes.get(name, "").strip() for name in ("begin", "end")]
-    place = "\0".join(element.attributes.get(name, "") for name in ("region", "style"))
+    appearance = "\0".join(element.attributes.get(name, "") for name in ("region", "style"))
     if any(_TIME.match(time) is None for time in times):
-        return Cue(text, place=place)
+        return Cue(text, appearance=appearance)
     begin, end = (seconds(time.removesuffix("s")) for time in times)
-    return Cue(text, begin, end, place)
+    return Cue(text, begin, end, appearance)

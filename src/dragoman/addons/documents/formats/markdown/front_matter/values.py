@@ -31,7 +31,7 @@ _BLOCK_HEADER = re.compile(r"[|>][^\r\n]*\r?\n")
 class FrontValue:
     """A value. begin, end: its position in the front matter; text: its decoded text.
 
-    encodings: returns ways to write a text in its place, the best first. Not every way is valid for every text.
+    encodings: returns ways to write a text in place of the value, best first. Not every way is valid for every text.
     """
 
     begin: int
