@@ -27,7 +27,7 @@ CREATE TABLE keys (
     salt BLOB NOT NULL,
     hash BLOB NOT NULL,
     name TEXT NOT NULL,
-    made INTEGER NOT NULL,
+    created INTEGER NOT NULL,
     revoked INTEGER,
     expires INTEGER,
     requests_per_minute INTEGER,

@@ -74,7 +74,7 @@ def list_keys(database: Database = Path("keys.db")) -> None:
 
     with Keys(database, create=False) as keys:
         rows = [_row(key, datetime.now(UTC)) for key in keys.all()]
-    header = ("id", "name", "state", "made", "revoked", "expires", "requests/min", "tokens/min")
+    header = ("id", "name", "state", "created", "revoked", "expires", "requests/min", "tokens/min")
     print("\n".join("\t".join(row) for row in [header, *rows]))
 
 
