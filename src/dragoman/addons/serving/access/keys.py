@@ -206,7 +206,8 @@ class Keys:
         """Return all keys, including revoked and expired ones, in the order of their creation."""
         with self._database.connection() as connection:
             return [
-                _key_of_row(row) for row in connection.execute(f"SELECT {_COLUMNS} FROM keys ORDER BY created, name, id")
+                _key_of_row(row)
+                for row in connection.execute(f"SELECT {_COLUMNS} FROM keys ORDER BY created, name, id")
             ]
 
     def revoke(self, name_or_id: str) -> Key:
@@ -281,7 +282,8 @@ def _load_key(connection: sqlite3.Connection, id: str) -> Key:
 
 def _key_of_row(row: sqlite3.Row) -> Key:
     created, revoked, expires = (
-        None if row[name] is None else datetime.fromtimestamp(row[name], UTC) for name in ("created", "revoked", "expires")
+        None if row[name] is None else datetime.fromtimestamp(row[name], UTC)
+        for name in ("created", "revoked", "expires")
     )
     assert created is not None
     return Key(row["id"], row["name"], created, revoked, expires, row["requests_per_minute"], row["tokens_per_minute"])
