@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dragoman.addons.lecture.grammar.english import utterance_words
+from dragoman.addons.lecture.grammar.languages.english import utterance_words
 from dragoman.addons.lecture.grammar.origins import origins_of, single_words
 from dragoman.addons.lecture.grammar.tree import Clause, Phrase, Utterance
 from dragoman.text.symbols import EOS, SPECIAL_SYMBOLS

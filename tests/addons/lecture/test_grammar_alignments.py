@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import pytest
 
 import dragoman
-from dragoman.addons.lecture.grammar import english, german
 from dragoman.addons.lecture.grammar.alignments import GoldAlignment, align_english_german
 from dragoman.addons.lecture.grammar.corpus import EmbeddedCorpus, Sentence, generate
-from dragoman.addons.lecture.grammar.function_words import NAMES
+from dragoman.addons.lecture.grammar.languages import english, german
+from dragoman.addons.lecture.grammar.lexicon.function_words import NAMES
 from dragoman.addons.lecture.grammar.origins import Word, origins_of, single_words, within
 from dragoman.addons.lecture.grammar.tree import Clause, Gap, Name, Phrase, Pronoun, Quality, Time, Utterance
 from dragoman.statistical.alignment.links import LinkFile

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from dragoman.addons.lecture.grammar.corpus import LANGUAGES, EmbeddedCorpus, Sentence, generate, write
-from dragoman.addons.lecture.grammar.function_words import SUBORDINATING
 from dragoman.addons.lecture.grammar.held_out import KINDS, STRUCTURES, held_out
+from dragoman.addons.lecture.grammar.lexicon.function_words import SUBORDINATING
 from dragoman.addons.lecture.grammar.tree import Clause, Gap, Phrase, Pronoun, Utterance
 from dragoman.base.errors import ConfigError
 

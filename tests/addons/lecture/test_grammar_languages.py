@@ -4,13 +4,13 @@ import re
 
 import pytest
 
-from dragoman.addons.lecture.grammar import english, french, french_verbs, german, german_verbs
-from dragoman.addons.lecture.grammar.adjectives import ADJECTIVES
 from dragoman.addons.lecture.grammar.corpus import EmbeddedCorpus, generate
-from dragoman.addons.lecture.grammar.function_words import FREQUENCIES, MANNERS, TIMES
-from dragoman.addons.lecture.grammar.german_nominals import noun_phrase
-from dragoman.addons.lecture.grammar.nouns import NOUNS
-from dragoman.addons.lecture.grammar.numerals import (
+from dragoman.addons.lecture.grammar.languages import english, french, french_verbs, german, german_verbs
+from dragoman.addons.lecture.grammar.languages.german_nominals import noun_phrase
+from dragoman.addons.lecture.grammar.lexicon.adjectives import ADJECTIVES
+from dragoman.addons.lecture.grammar.lexicon.function_words import FREQUENCIES, MANNERS, TIMES
+from dragoman.addons.lecture.grammar.lexicon.nouns import NOUNS
+from dragoman.addons.lecture.grammar.lexicon.numerals import (
     english_number,
     english_ordinal,
     english_year,
@@ -20,8 +20,8 @@ from dragoman.addons.lecture.grammar.numerals import (
     german_ordinal,
     german_year,
 )
+from dragoman.addons.lecture.grammar.lexicon.verbs import VERBS
 from dragoman.addons.lecture.grammar.tree import Clause, Gap, Name, Phrase, Pronoun, Quality, Time, Utterance
-from dragoman.addons.lecture.grammar.verbs import VERBS
 
 
 @pytest.fixture(scope="module")

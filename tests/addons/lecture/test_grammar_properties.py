@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dragoman.addons.lecture.grammar.corpus import realise
 from dragoman.addons.lecture.grammar.held_out import combinations, held_out
-from dragoman.addons.lecture.grammar.numerals import english_number, french_number, german_number
+from dragoman.addons.lecture.grammar.lexicon.numerals import english_number, french_number, german_number
 from dragoman.addons.lecture.grammar.rules import Rules
 
 

@@ -23,14 +23,14 @@ def work(paused: Background, processor_seconds: float) -> float:
 def test_threads_run_for_their_share_while_a_short_request_is_in_progress() -> None:
     paused = Background(cores=1)
     with paused.short_request():
-        assert work(paused, 0.05) > 0.05 / background._SHARE * 0.7
+        assert work(paused, 0.05) > 0.05 / background._FRACTION * 0.7
         took: list[float] = []
         threads = [threading.Thread(target=lambda: took.append(work(paused, 0.03))) for _ in range(2)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        assert max(took) > 2 * 0.03 / background._SHARE * 0.7, "the threads share it"
+        assert max(took) > 2 * 0.03 / background._FRACTION * 0.7, "the threads share it"
 
 
 def test_threads_do_not_pause_without_short_requests(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,7 +65,7 @@ def test_compiled_code_is_repaid_afterwards(monkeypatch: pytest.MonkeyPatch) -> 
         while time.thread_time() < end:
             pass
         paused.repay()
-        assert time.monotonic() - began > 0.03 / background._SHARE * 0.7
+        assert time.monotonic() - began > 0.03 / background._FRACTION * 0.7
     monkeypatch.setattr(background, "_MOST_DEBT", PATIENCE)
     with paused.short_request(), paused.thread():
         began, end = time.monotonic(), time.thread_time() + 0.01

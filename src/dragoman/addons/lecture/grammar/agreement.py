@@ -2,8 +2,8 @@
 
 from typing import Literal, NamedTuple
 
-from dragoman.addons.lecture.grammar.function_words import FAMILY_NAMES, NAMES
-from dragoman.addons.lecture.grammar.nouns import NOUNS
+from dragoman.addons.lecture.grammar.lexicon.function_words import FAMILY_NAMES, NAMES
+from dragoman.addons.lecture.grammar.lexicon.nouns import NOUNS
 from dragoman.addons.lecture.grammar.tree import Argument, Gap, Impersonal, Name, Pair, Phrase, Pronoun
 
 Language = Literal["en", "de", "fr"]

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from typing import NamedTuple
 
-from dragoman.addons.lecture.grammar import english, german
+from dragoman.addons.lecture.grammar.languages import english, german
 from dragoman.addons.lecture.grammar.origins import origins_of, single_words
 from dragoman.addons.lecture.grammar.tree import Utterance
 

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from dragoman.addons.lecture.grammar.adjectives import ADJECTIVES
-from dragoman.addons.lecture.grammar.function_words import (
+from dragoman.addons.lecture.grammar.lexicon.adjectives import ADJECTIVES
+from dragoman.addons.lecture.grammar.lexicon.function_words import (
     FREQUENCIES,
     FUTURE,
     HABIT,
@@ -13,11 +13,11 @@ from dragoman.addons.lecture.grammar.function_words import (
     PAST,
     VEHICLES,
 )
-from dragoman.addons.lecture.grammar.nouns import NOUNS, nouns_for, nouns_of
-from dragoman.addons.lecture.grammar.numerals import DAYS
+from dragoman.addons.lecture.grammar.lexicon.nouns import NOUNS, nouns_for, nouns_of
+from dragoman.addons.lecture.grammar.lexicon.numerals import DAYS
+from dragoman.addons.lecture.grammar.lexicon.verbs import VERBS, Verb
 from dragoman.addons.lecture.grammar.phrases import KIN, PLACE_NAMES, QUALITIES, Phrases
 from dragoman.addons.lecture.grammar.tree import Argument, Clause, Gap, Impersonal, Name, Phrase, Pronoun, Quality, Time
-from dragoman.addons.lecture.grammar.verbs import VERBS, Verb
 
 BY_FRAME = {
     frame: tuple(verb.name for verb in VERBS.values() if verb.frame == frame)

@@ -6,8 +6,8 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from dragoman.addons.lecture.grammar import english, french, german
 from dragoman.addons.lecture.grammar.held_out import KINDS, held_out
+from dragoman.addons.lecture.grammar.languages import english, french, german
 from dragoman.addons.lecture.grammar.rules import Rules
 from dragoman.addons.lecture.grammar.tree import Utterance
 from dragoman.base.errors import ConfigError

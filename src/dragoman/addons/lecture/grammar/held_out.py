@@ -4,7 +4,7 @@ import zlib
 from dataclasses import dataclass
 from functools import cache
 
-from dragoman.addons.lecture.grammar.function_words import SUBORDINATING
+from dragoman.addons.lecture.grammar.lexicon.function_words import SUBORDINATING
 from dragoman.addons.lecture.grammar.tree import Argument, Clause, Name, Pair, Phrase, Pronoun, Utterance
 
 # One in _WORD_SHARE word pairs is held out.

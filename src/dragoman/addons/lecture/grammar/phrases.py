@@ -4,13 +4,13 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dragoman.addons.lecture.grammar.adjectives import ADJECTIVES
 from dragoman.addons.lecture.grammar.choice import Choice
-from dragoman.addons.lecture.grammar.function_words import NAMES
-from dragoman.addons.lecture.grammar.nouns import NOUNS, nouns_for, nouns_of
-from dragoman.addons.lecture.grammar.places import PLACES
+from dragoman.addons.lecture.grammar.lexicon.adjectives import ADJECTIVES
+from dragoman.addons.lecture.grammar.lexicon.function_words import NAMES
+from dragoman.addons.lecture.grammar.lexicon.nouns import NOUNS, nouns_for, nouns_of
+from dragoman.addons.lecture.grammar.lexicon.places import PLACES
+from dragoman.addons.lecture.grammar.lexicon.verbs import Verb
 from dragoman.addons.lecture.grammar.tree import Argument, Clause, Name, Pair, Phrase, Pronoun
-from dragoman.addons.lecture.grammar.verbs import Verb
 
 PLACE_NAMES = tuple(place for place in PLACES if place != "country")
 OUTDOORS = ("garden", "park", "forest", "street", "square", "bridge", "lake", "beach", "mountain", "island", "farm")

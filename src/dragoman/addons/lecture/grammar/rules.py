@@ -4,11 +4,11 @@ from dataclasses import replace
 
 from dragoman.addons.lecture.grammar.agreement import name_gender
 from dragoman.addons.lecture.grammar.clauses import BY_FRAME, Clauses
-from dragoman.addons.lecture.grammar.function_words import FAMILY_NAMES, NAMES
-from dragoman.addons.lecture.grammar.nouns import NOUNS
+from dragoman.addons.lecture.grammar.lexicon.function_words import FAMILY_NAMES, NAMES
+from dragoman.addons.lecture.grammar.lexicon.nouns import NOUNS
+from dragoman.addons.lecture.grammar.lexicon.verbs import VERBS
 from dragoman.addons.lecture.grammar.phrases import QUALITIES
 from dragoman.addons.lecture.grammar.tree import Clause, Gap, Name, Pair, Phrase, Pronoun, Quality, Utterance
-from dragoman.addons.lecture.grammar.verbs import VERBS
 
 _NAMES = tuple(NAMES)
 _FAMILY_NAMES = tuple(FAMILY_NAMES)

@@ -2,9 +2,9 @@
 
 import re
 
-from dragoman.addons.lecture.grammar import french_verbs as verbs
 from dragoman.addons.lecture.grammar.agreement import Features, features
-from dragoman.addons.lecture.grammar.french_nominals import (
+from dragoman.addons.lecture.grammar.languages import french_verbs as verbs
+from dragoman.addons.lecture.grammar.languages.french_nominals import (
     address,
     adjective_form,
     better,
@@ -13,7 +13,8 @@ from dragoman.addons.lecture.grammar.french_nominals import (
     noun_phrase,
     strong_pronoun,
 )
-from dragoman.addons.lecture.grammar.function_words import (
+from dragoman.addons.lecture.grammar.languages.typography import sentence
+from dragoman.addons.lecture.grammar.lexicon.function_words import (
     COMPLEMENTIZERS,
     CONJUNCTIONS,
     FREQUENCIES,
@@ -22,12 +23,11 @@ from dragoman.addons.lecture.grammar.function_words import (
     TIMES,
     VEHICLES,
 )
-from dragoman.addons.lecture.grammar.nouns import ASPIRATED
-from dragoman.addons.lecture.grammar.numerals import MONTHS, WEEKDAYS, french_number, french_year
-from dragoman.addons.lecture.grammar.places import PLACES
+from dragoman.addons.lecture.grammar.lexicon.nouns import ASPIRATED
+from dragoman.addons.lecture.grammar.lexicon.numerals import MONTHS, WEEKDAYS, french_number, french_year
+from dragoman.addons.lecture.grammar.lexicon.places import PLACES
+from dragoman.addons.lecture.grammar.lexicon.verbs import VERBS
 from dragoman.addons.lecture.grammar.tree import Argument, Clause, Gap, Phrase, Pronoun, Quality, Time, Utterance
-from dragoman.addons.lecture.grammar.typography import sentence
-from dragoman.addons.lecture.grammar.verbs import VERBS
 
 _VOWEL = re.compile(r"[aeiouyhéèêâîôûœàAEIOUÉÈÊÂÎÔÛŒÀ]")
 _ELIDING = frozenset("le la je me te se ne de que".split())

@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
-from dragoman.addons.lecture.grammar.adjectives import ADJECTIVES
 from dragoman.addons.lecture.grammar.agreement import Features, features
-from dragoman.addons.lecture.grammar.function_words import (
+from dragoman.addons.lecture.grammar.languages.typography import sentence
+from dragoman.addons.lecture.grammar.lexicon.adjectives import ADJECTIVES
+from dragoman.addons.lecture.grammar.lexicon.function_words import (
     COMPLEMENTIZERS,
     CONJUNCTIONS,
     FREQUENCIES,
@@ -15,10 +16,17 @@ from dragoman.addons.lecture.grammar.function_words import (
     TIMES,
     VEHICLES,
 )
-from dragoman.addons.lecture.grammar.nouns import NOUNS
-from dragoman.addons.lecture.grammar.numerals import MONTHS, WEEKDAYS, english_number, english_ordinal, english_year
+from dragoman.addons.lecture.grammar.lexicon.nouns import NOUNS
+from dragoman.addons.lecture.grammar.lexicon.numerals import (
+    MONTHS,
+    WEEKDAYS,
+    english_number,
+    english_ordinal,
+    english_year,
+)
+from dragoman.addons.lecture.grammar.lexicon.places import PLACES
+from dragoman.addons.lecture.grammar.lexicon.verbs import VERBS
 from dragoman.addons.lecture.grammar.origins import Word, single_words, within
-from dragoman.addons.lecture.grammar.places import PLACES
 from dragoman.addons.lecture.grammar.tree import (
     Argument,
     Clause,
@@ -32,8 +40,6 @@ from dragoman.addons.lecture.grammar.tree import (
     Time,
     Utterance,
 )
-from dragoman.addons.lecture.grammar.typography import sentence
-from dragoman.addons.lecture.grammar.verbs import VERBS
 
 _SUBJECTS = {(1, False): "I", (1, True): "we", (2, False): "you", (2, True): "you", (3, True): "they"}
 _OBJECTS = {(1, False): "me", (1, True): "us", (2, False): "you", (2, True): "you", (3, True): "them"}

@@ -1,6 +1,6 @@
 """German conjugation: present, preterite of auxiliaries and modals, infinitive and past participle."""
 
-from dragoman.addons.lecture.grammar.verbs import VERBS
+from dragoman.addons.lecture.grammar.lexicon.verbs import VERBS
 
 _PRESENT = {
     "sein": "bin bist ist sind seid sind", "haben": "habe hast hat haben habt haben",

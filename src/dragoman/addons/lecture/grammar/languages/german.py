@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 
-from dragoman.addons.lecture.grammar import german_verbs as verbs
-from dragoman.addons.lecture.grammar.adjectives import ADJECTIVES
 from dragoman.addons.lecture.grammar.agreement import features, noun_gender
-from dragoman.addons.lecture.grammar.function_words import (
+from dragoman.addons.lecture.grammar.languages import german_verbs as verbs
+from dragoman.addons.lecture.grammar.languages.german_nominals import noun_phrase, relative_pronoun
+from dragoman.addons.lecture.grammar.languages.typography import sentence
+from dragoman.addons.lecture.grammar.lexicon.adjectives import ADJECTIVES
+from dragoman.addons.lecture.grammar.lexicon.function_words import (
     COMPLEMENTIZERS,
     CONJUNCTIONS,
     FREQUENCIES,
@@ -16,10 +18,16 @@ from dragoman.addons.lecture.grammar.function_words import (
     TITLES,
     VEHICLES,
 )
-from dragoman.addons.lecture.grammar.german_nominals import noun_phrase, relative_pronoun
-from dragoman.addons.lecture.grammar.numerals import MONTHS, WEEKDAYS, german_number, german_ordinal, german_year
+from dragoman.addons.lecture.grammar.lexicon.numerals import (
+    MONTHS,
+    WEEKDAYS,
+    german_number,
+    german_ordinal,
+    german_year,
+)
+from dragoman.addons.lecture.grammar.lexicon.places import PLACES
+from dragoman.addons.lecture.grammar.lexicon.verbs import VERBS
 from dragoman.addons.lecture.grammar.origins import Word, origins_of, within
-from dragoman.addons.lecture.grammar.places import PLACES
 from dragoman.addons.lecture.grammar.tree import (
     Argument,
     Clause,
@@ -33,8 +41,6 @@ from dragoman.addons.lecture.grammar.tree import (
     Time,
     Utterance,
 )
-from dragoman.addons.lecture.grammar.typography import sentence
-from dragoman.addons.lecture.grammar.verbs import VERBS
 
 _CONTRACTIONS = {
     ("in", "dem"): "im", ("an", "dem"): "am", ("zu", "dem"): "zum", ("zu", "der"): "zur", ("von", "dem"): "vom",

@@ -1,6 +1,6 @@
 """French conjugation: present, imperfect of the auxiliaries, simple future and past participle."""
 
-from dragoman.addons.lecture.grammar.verbs import VERBS
+from dragoman.addons.lecture.grammar.lexicon.verbs import VERBS
 
 # suffix removed from the infinitive | six present endings | past participle | future stem
 _MODELS: dict[str, tuple[str, str, str, str]] = {

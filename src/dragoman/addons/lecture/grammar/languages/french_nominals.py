@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 
-from dragoman.addons.lecture.grammar.adjectives import ADJECTIVES
 from dragoman.addons.lecture.grammar.agreement import features
-from dragoman.addons.lecture.grammar.function_words import TITLES
-from dragoman.addons.lecture.grammar.nouns import ASPIRATED, NOUNS
-from dragoman.addons.lecture.grammar.numerals import french_number
-from dragoman.addons.lecture.grammar.places import PLACES
+from dragoman.addons.lecture.grammar.lexicon.adjectives import ADJECTIVES
+from dragoman.addons.lecture.grammar.lexicon.function_words import TITLES
+from dragoman.addons.lecture.grammar.lexicon.nouns import ASPIRATED, NOUNS
+from dragoman.addons.lecture.grammar.lexicon.numerals import french_number
+from dragoman.addons.lecture.grammar.lexicon.places import PLACES
 from dragoman.addons.lecture.grammar.tree import Argument, Clause, Gap, Impersonal, Name, Pair, Phrase, Pronoun
 
 _POSSESSIVES = {
