@@ -9,7 +9,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
-from pydantic_core import to_json
+from pydantic import TypeAdapter
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import BaseRoute, Route
@@ -28,6 +28,8 @@ from dragoman.addons.serving.service.service import Service
 from dragoman.checkpoint.meta import library_versions
 
 _SLASHES = re.compile("/{2,}")
+_CONTENT: TypeAdapter[Any] = TypeAdapter(Any)
+"""Writes models of pydantic, and lists of them, as JSON."""
 
 
 class Application:
@@ -156,7 +158,7 @@ async def _options(response: Response, request: Request) -> Response:
 
 
 def _json_response(content: Any) -> Response:
-    return Response(to_json(content, inf_nan_mode="null"), media_type="application/json")
+    return Response(_CONTENT.dump_json(content), media_type="application/json")
 
 
 def _error_response(request: Request, error: RequestError | HTTPException) -> JSONResponse:
