@@ -43,7 +43,7 @@ def test_threads_do_not_pause_without_short_requests(monkeypatch: pytest.MonkeyP
 
 def test_a_pause_ends_with_the_last_short_request() -> None:
     paused, began, ended = Background(cores=1), threading.Event(), threading.Event()
-    paused._share = 1e-9  # so that a pause would never end by itself
+    paused._fraction = 1e-9  # so that a pause would never end by itself
 
     def run() -> None:
         began.set()
@@ -72,14 +72,14 @@ def test_compiled_code_is_repaid_afterwards(monkeypatch: pytest.MonkeyPatch) -> 
         while time.thread_time() < end:
             pass
         threading.Timer(0.02, lambda: paused._no_short_requests.set()).start()
-        paused._share = 1e-9
+        paused._fraction = 1e-9
         paused.repay()
         assert time.monotonic() - began < PATIENCE, "the last short request ends the pause"
 
 
 def test_a_pausing_computation_can_be_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
     paused = Background(cores=1)
-    paused._share = 1e-9
+    paused._fraction = 1e-9
     cancellation, pausing, ended = Cancellation(paused.pause), threading.Event(), threading.Event()
     wait = paused._no_short_requests.wait
 

@@ -85,8 +85,9 @@ COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 """Extensions of compressed files, which are skipped."""
 
 _EXTENSION = re.compile(r"\.(?=\S{1,16}\Z)[^A-Za-z]*[A-Za-z].*")
-_OTHER_FILES = (".ts",)
-"""Extensions that are language codes too, but usually something else: TypeScript, and Qt's messages."""
+_OTHER_FILES = (".ts", ".mo", ".sh", ".in")
+"""Extensions that are language codes too, some of them deprecated, but usually mean something else: TypeScript and Qt's
+messages, compiled catalogues of gettext, shell scripts, and templates."""
 
 
 def get_format(name: str) -> Format[Any]:
