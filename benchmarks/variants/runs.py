@@ -72,12 +72,19 @@ def make(plans: Iterable[Plan], budget: Budget, corpus: Corpus, out: Path, worke
     for number, (key, plan) in enumerate(waiting.items(), 1):
         queue.put((number, key, plan))
     with ThreadPoolExecutor(workers) as threads:
-        for done in [threads.submit(_work, queue, len(waiting), results, budget, corpus, out) for _ in range(workers)]:
+        shared = {"results": results, "budget": budget, "corpus": corpus, "out": out}
+        for done in [threads.submit(_work, queue, len(waiting), **shared) for _ in range(workers)]:
             done.result()
 
 
 def _work(
-    queue: "SimpleQueue[tuple[int, str, Plan]]", total: int, results: Results, budget: Budget, corpus: Corpus, out: Path
+    queue: "SimpleQueue[tuple[int, str, Plan]]",
+    total: int,
+    *,
+    results: Results,
+    budget: Budget,
+    corpus: Corpus,
+    out: Path,
 ) -> None:
     """Make runs until none are left, in a separate process, which is replaced if a run kills it."""
     pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"))

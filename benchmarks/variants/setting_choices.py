@@ -4,7 +4,7 @@ Tests and benchmarks use these choices to cover the space of model variants.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
@@ -59,8 +59,8 @@ def assemble(
     If `pick` returns None, the field is omitted and keeps its default. values: values of other fields by name, used
     in every group that has the field. numbers: as for `choices`. Returns the settings and the level of each choice.
     """
-    picked: dict[Path, str] = {}
-    return _assemble(config, (), (), pick, values or {}, numbers or {}, picked), picked
+    assembly = _Assembly(pick, values or {}, numbers or {})
+    return assembly.settings(config, (), ()), assembly.picked
 
 
 def levels(config: BaseModel, choices: Iterable[Choice]) -> dict[Choice, str]:
@@ -115,53 +115,55 @@ def _choice(group: type[BaseModel], path: Path, conditions: tuple[Level, ...], n
 @cache
 def _field_levels(group: type[BaseModel]) -> dict[str, tuple[tuple[str, ...], str, tuple[str, ...]]]:
     """Return `levels`, `default` and `omitted` (see `Choice`) of each field."""
-    return {name: _labels(field, _groups(group)[name]) for name, field in group.model_fields.items()}
+    return {name: _labels(info, _groups(group)[name]) for name, info in group.model_fields.items()}
 
 
-def _labels(field: FieldInfo, groups: dict[str, type[BaseModel]]) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
-    is_optional = NoneType in get_args(field.annotation)
+def _labels(info: FieldInfo, groups: dict[str, type[BaseModel]]) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
+    is_optional = NoneType in get_args(info.annotation)
     # avoid get_default without a factory, because it makes a deep copy
-    default = field.default if field.default_factory is None else field.get_default(call_default_factory=True)
+    default = info.default if info.default_factory is None else info.get_default(call_default_factory=True)
     if groups:
         labels = [label for label, member in groups.items() if not _has_required_fields(member)]
         omitted = tuple(label for label in groups if label not in labels)
         labels = ["null", *labels] if is_optional else labels
     else:
-        labels, omitted = [_label(value) for value in _values(field.annotation)], ()
+        labels, omitted = [_label(value) for value in _values(info.annotation)], ()
         # null means "derived from other settings", so it is a separate level only if it is the default
         labels = ["null", *labels] if labels and is_optional and default is None else labels
     return tuple(labels), _label(default), omitted
 
 
-def _assemble(
-    group: type[BaseModel],
-    path: Path,
-    conditions: tuple[Level, ...],
-    pick: Callable[[Choice], str | None],
-    values: Mapping[str, Any],
-    numbers: Numbers,
-    picked: dict[Path, str],
-) -> dict[str, Any]:
-    settings: dict[str, Any] = {}
-    for name, field in group.model_fields.items():
-        field_path = (*path, name)
-        choice, groups = _choice(group, field_path, conditions, numbers), _groups(group)[name]
-        level = None if choice is None else pick(choice)
-        if choice is not None and level is not None:
-            picked[field_path] = level
-        label = level or (choice.default if choice is not None else next(iter(groups), None))
-        if label in groups:
-            inner_conditions = (*conditions, (field_path, label)) if choice is not None else conditions
-            inner = _assemble(groups[label], field_path, inner_conditions, pick, values, numbers, picked)
-            if kinds(groups[label]):
-                inner = {"kind": label, **inner}
-            if level is not None or set(inner) - {"kind"}:
-                settings[name] = inner
-        elif level is not None:
-            settings[name] = None if level == "null" else _value(field.annotation, level, numbers.get(name, ()))
-        elif choice is None and not groups and name in values:
-            settings[name] = values[name]
-    return settings
+@dataclass(frozen=True)
+class _Assembly:
+    """The arguments of `assemble`, and the level of each choice that has been picked."""
+
+    pick: Callable[[Choice], str | None]
+    values: Mapping[str, Any]
+    numbers: Numbers
+    picked: dict[Path, str] = field(default_factory=dict)
+
+    def settings(self, group: type[BaseModel], path: Path, conditions: tuple[Level, ...]) -> dict[str, Any]:
+        """Return the settings of a group. conditions: as in `Choice`."""
+        settings: dict[str, Any] = {}
+        for name, info in group.model_fields.items():
+            field_path = (*path, name)
+            choice, groups = _choice(group, field_path, conditions, self.numbers), _groups(group)[name]
+            level = None if choice is None else self.pick(choice)
+            if choice is not None and level is not None:
+                self.picked[field_path] = level
+            label = level or (choice.default if choice is not None else next(iter(groups), None))
+            if label in groups:
+                inner_conditions = (*conditions, (field_path, label)) if choice is not None else conditions
+                inner = self.settings(groups[label], field_path, inner_conditions)
+                if kinds(groups[label]):
+                    inner = {"kind": label, **inner}
+                if level is not None or set(inner) - {"kind"}:
+                    settings[name] = inner
+            elif level is not None:
+                settings[name] = None if level == "null" else _value(info.annotation, level, self.numbers.get(name, ()))
+            elif choice is None and not groups and name in self.values:
+                settings[name] = self.values[name]
+        return settings
 
 
 @cache
