@@ -95,7 +95,19 @@ def evaluate_outputs(
         corpus = corpus_like_validation(folders[0], configs[0], Path(test), settings)
         held_out = read_references(corpus)
         systems = [
-            (str(folder), _outputs(folder, config, held_out.sources, corpus, beam, batch_size, device, threads))
+            (
+                str(folder),
+                _outputs(
+                    folder,
+                    config,
+                    held_out.sources,
+                    corpus,
+                    beam=beam,
+                    batch_size=batch_size,
+                    device=device,
+                    threads=threads,
+                ),
+            )
             for folder, config in zip(folders, configs, strict=True)
         ]
         keys = list(_metrics(configs[0]) if metric is None else metric)
@@ -137,6 +149,7 @@ def _outputs(
     config: Mapping[str, Any],
     sources: Sequence[str],
     corpus: CorpusConfig,
+    *,
     beam: int | None,
     batch_size: int,
     device: str | None,

@@ -66,66 +66,27 @@ def load(folder: Folders, device: str | None = None, **options: object) -> Any:
 
 @overload
 def model_for(
-    ability: Literal["translate"],
-    model: Model,
-    device: str | None = ...,
-    *,
-    preferred: Mapping[str, object] = ...,
-    **options: object,
+    ability: Literal["translate"], model: Model, device: str | None = ..., **options: Any
 ) -> SupportsTranslate: ...
 @overload
 def model_for(
-    ability: Literal["generate"],
-    model: Model,
-    device: str | None = ...,
-    *,
-    preferred: Mapping[str, object] = ...,
-    **options: object,
+    ability: Literal["generate"], model: Model, device: str | None = ..., **options: Any
 ) -> SupportsGenerate: ...
 @overload
-def model_for(
-    ability: Literal["score"],
-    model: Model,
-    device: str | None = ...,
-    *,
-    preferred: Mapping[str, object] = ...,
-    **options: object,
-) -> SupportsScore: ...
+def model_for(ability: Literal["score"], model: Model, device: str | None = ..., **options: Any) -> SupportsScore: ...
 @overload
 def model_for(
-    ability: Literal["predict"],
-    model: Model,
-    device: str | None = ...,
-    *,
-    preferred: Mapping[str, object] = ...,
-    **options: object,
+    ability: Literal["predict"], model: Model, device: str | None = ..., **options: Any
 ) -> SupportsPredict: ...
 @overload
 def model_for(
-    ability: Literal["classify_nodes"],
-    model: Model,
-    device: str | None = ...,
-    *,
-    preferred: Mapping[str, object] = ...,
-    **options: object,
+    ability: Literal["classify_nodes"], model: Model, device: str | None = ..., **options: Any
 ) -> SupportsClassifyNodes: ...
 @overload
-def model_for(
-    ability: Literal["align"],
-    model: Model,
-    device: str | None = ...,
-    *,
-    preferred: Mapping[str, object] = ...,
-    **options: object,
-) -> SupportsAlign: ...
+def model_for(ability: Literal["align"], model: Model, device: str | None = ..., **options: Any) -> SupportsAlign: ...
 @overload
 def model_for(
-    ability: Literal["inspect"],
-    model: Model,
-    device: str | None = ...,
-    *,
-    preferred: Mapping[str, object] = ...,
-    **options: object,
+    ability: Literal["inspect"], model: Model, device: str | None = ..., **options: Any
 ) -> SupportsInspect: ...
 def model_for(
     ability: str, model: Model, device: str | None = None, *, preferred: Mapping[str, object] = _NONE, **options: object

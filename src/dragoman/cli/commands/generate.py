@@ -30,6 +30,7 @@ def generate(
     prompt: Annotated[
         str | None, typer.Option("--prompt", help="Beginning of the text; '' for an empty prompt.")
     ] = None,
+    *,
     source: Annotated[
         Path | None,
         typer.Option("--input", "-i", help="Prompts, one per line: plain, .gz, .bz2, .xz or .zst (default: stdin)."),

@@ -27,6 +27,7 @@ def predict(
             show_default=False,
         ),
     ] = None,
+    *,
     source: Annotated[
         Path | None,
         typer.Option(

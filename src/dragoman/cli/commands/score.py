@@ -32,6 +32,7 @@ def score(
     target: Annotated[
         Path, typer.Option("--target", help="Translations, one per line; for a language model, the text to score.")
     ],
+    *,
     source: Annotated[Path | None, typer.Option("--source", help="Source sentences of the translations.")] = None,
     ensemble: Ensemble = None,
     to: To = None,

@@ -95,9 +95,9 @@ def predict(
         pictures = None if draw is None else _TreePictures(files, Path(draw))
         examples = files.read_examples(source, settings)
         if not isinstance(output, str | Path):
-            return _write(files, examples, output, written, batch_tokens, pictures)
+            return _write(files, examples, output, written, batch_tokens, pictures=pictures)
         with atomic_file(Path(output)) as path, path.open("w", encoding="utf-8", newline="\n") as file:
-            return _write(files, examples, file, written, batch_tokens, pictures)
+            return _write(files, examples, file, written, batch_tokens, pictures=pictures)
 
 
 _DEFAULTS = {"task": None, "engine": "auto", "precision": "float32", "fills": FILLS}
@@ -202,6 +202,7 @@ def _write(
     file: TextIO,
     output_format: OutputFormat,
     batch_tokens: int,
+    *,
     pictures: _TreePictures | None = None,
 ) -> int:
     if output_format == "tsv":

@@ -31,7 +31,7 @@ from dragoman.inference.prediction.examples import (
 from dragoman.inference.prediction.formats import OutputFormat, formats_of
 from dragoman.inference.prediction.heads.classification import encode_documents, encode_texts
 from dragoman.inference.prediction.heads.parsing import TreePrediction
-from dragoman.inference.prediction.heads.readers import FILLS, HeadReader, reader_of
+from dragoman.inference.prediction.heads.readers import FILLS, HeadReader, ReaderSettings, reader_of
 from dragoman.inference.prediction.heads.report import compare_with_labels
 from dragoman.inference.prediction.heads.tagging import TagPrediction, tagged_sentence
 from dragoman.inference.prediction.label_output import PredictedExample
@@ -39,15 +39,13 @@ from dragoman.inference.prediction.outputs import TOKENS, compute_outputs, compu
 from dragoman.inference.prediction.parts import choose_part, task_names
 from dragoman.inference.prediction.pseudo_likelihood import pseudo_log_likelihoods
 from dragoman.inference.prediction.subject import label_subject
-from dragoman.inference.prediction.tree_subject import EncodedSentence, TreeSequence, tree_subject
+from dragoman.inference.prediction.tree_subject import EncodedSentence, TreeSequence, check_generates, tree_subject
 from dragoman.inference.subject import NO_SETTINGS, Subject, SubjectSettings, check_not_blank
 from dragoman.metrics.labels.report import Report
 from dragoman.metrics.text_score import TextScore
 from dragoman.models.architectures.encoder_only import EncoderOnly, EncoderOnlyConfig
-from dragoman.models.heads.chart import ChartHeadConfig
 from dragoman.models.heads.masked_language_model import MaskedLanguageModelHeadConfig
 from dragoman.models.heads.none import NoHeadConfig
-from dragoman.models.heads.tree_decoder import TreeDecoderHeadConfig
 from dragoman.models.heads.trees import TreeHead
 from dragoman.models.heads.union import HeadConfig
 from dragoman.models.kinds import PREDICTION_MODEL, ModelKind
@@ -76,6 +74,7 @@ class Predictor:
         head: HeadConfig,
         length: int | None = None,
         meta: Meta | None = None,
+        *,
         fills: int = FILLS,
         body: EncoderOnly | None = None,
         engine: str | ModelEngine = "torch",
@@ -107,7 +106,8 @@ class Predictor:
         """Maximum number of tokens of an input, with special symbols; None: unlimited."""
         self._reader = None
         if not isinstance(head, NoHeadConfig):
-            self._reader = reader_of(head, tokenizer, self.limit, self.meta.threshold, fills, model.sentence_language)
+            settings = ReaderSettings(self.limit, self.meta.threshold, fills, model.sentence_language)
+            self._reader = reader_of(head, tokenizer, settings)
 
     @classmethod
     def load(
@@ -171,7 +171,17 @@ class Predictor:
         config = parse_settings(loaded.config["model"], kind.config, "the model section of config.yaml")
         part = choose_part(loaded, config, task)
         tokenizer = loaded.tokenizers.source
-        predictor = cls(part.model, tokenizer, part.head, part.length, part.meta, fills, part.body, engine, precision)
+        predictor = cls(
+            part.model,
+            tokenizer,
+            part.head,
+            part.length,
+            part.meta,
+            fills=fills,
+            body=part.body,
+            engine=engine,
+            precision=precision,
+        )
         predictor.kind = kind
         return predictor
 
@@ -307,25 +317,12 @@ class Predictor:
 
     def sequence(self, text: Text, settings: SubjectSettings = NO_SETTINGS) -> TreeSequence:
         """Return the tree of a sentence as a sequence of symbols. Raises ConfigError for other models."""
-        if isinstance(self.head, ChartHeadConfig):
-            raise ConfigError(
-                "a chart parser scores all spans at once instead of generating symbols one after another; "
-                "`dragoman inspect heads` shows the scores of the spans, and `dragoman inspect` the tree"
-            )
-        if not isinstance(self.head, TreeDecoderHeadConfig):
-            raise ConfigError(
-                "a model that predicts labels generates no tokens one after another, so that no token follows a "
-                "prefix; `dragoman predict` shows the probabilities of its labels"
-            )
+        head = check_generates(self.head)
         reject_options({"--to": settings.to}, "with a translation model")
         visible = self._visible()
         encoded, sentence = visible._sentence(text, settings.tags)
         return TreeSequence(
-            visible.model,
-            visible.tokenizer,
-            self.head,
-            sentence,
-            lambda outputs: visible.read_outputs(encoded, outputs),
+            visible.model, visible.tokenizer, head, sentence, lambda outputs: visible.read_outputs(encoded, outputs)
         )
 
     def _sentence(self, text: Text, tags: Sequence[str]) -> tuple[EncodedText, EncodedSentence]:

@@ -19,13 +19,14 @@ from dragoman.inference.prediction.input_words import token_names
 from dragoman.inference.subject import Decoding, Subject, check_not_blank, check_token_count, log_probabilities
 from dragoman.models.architectures.encoder_only import EncoderOnly
 from dragoman.models.attention_weights import END
-from dragoman.models.heads.chart import ChartHead, ChartOutput
+from dragoman.models.heads.chart import ChartHead, ChartHeadConfig, ChartOutput
 from dragoman.models.heads.tree_decoder import (
     TreeDecoderHead,
     TreeDecoderHeadConfig,
     TreeDecoderOutput,
     teacher_inputs,
 )
+from dragoman.models.heads.union import HeadConfig
 from dragoman.text.symbols import BOS, EOS, PAD
 from dragoman.text.tokenizer import Tokenizer
 
@@ -200,3 +201,18 @@ class TreeSequence:
         if ended or (self.head.constrained and prediction.repairs):
             raise ConfigError(f"no tree of this sentence begins with {subject.target}: change the prefix")
         return TreeContinuation(prediction, tuple(self.head.symbols.encode(prediction.tree)))
+
+
+def check_generates(head: HeadConfig) -> TreeDecoderHeadConfig:
+    """Return a head that generates trees symbol by symbol. Raises ConfigError for another head."""
+    if isinstance(head, TreeDecoderHeadConfig):
+        return head
+    if isinstance(head, ChartHeadConfig):
+        raise ConfigError(
+            "a chart parser scores all spans at once instead of generating symbols one after another; "
+            "`dragoman inspect heads` shows the scores of the spans, and `dragoman inspect` the tree"
+        )
+    raise ConfigError(
+        "a model that predicts labels generates no tokens one after another, so that no token follows a prefix; "
+        "`dragoman predict` shows the probabilities of its labels"
+    )

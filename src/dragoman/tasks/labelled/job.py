@@ -20,7 +20,7 @@ from dragoman.data.batches.labelled import NO_LABEL, LabelledBatch
 from dragoman.data.batches.plan import BatchPlan, plan_epoch
 from dragoman.data.held_out.check import Finding, check_examples
 from dragoman.inference.prediction.heads.inputs import ModelInput
-from dragoman.inference.prediction.heads.readers import reader_of
+from dragoman.inference.prediction.heads.readers import ReaderSettings, reader_of
 from dragoman.inference.prediction.heads.report import compare_with_labels
 from dragoman.inference.prediction.predictor import Predictor
 from dragoman.metrics.score import Score
@@ -165,9 +165,8 @@ class LabelledJob(Job):
             }
         )
         self.run = run.model_copy(update={"model": model, "data": data, "train": train})
-        self._reader = reader_of(
-            model.head, self.tokenizer, self._limit(), sentence_language=model.encoder.sentence_language
-        )
+        settings = ReaderSettings(self._limit(), sentence_language=model.encoder.sentence_language)
+        self._reader = reader_of(model.head, self.tokenizer, settings)
         self._rows = self._encode(self.train, "training")
         self._valid_inputs = self._reader.encode(self.valid)
         self.check_inputs(self.valid, self._valid_inputs, "validation")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 def alignment(
     model: Model,
     text: AnalysedText,
+    *,
     options: ModelOptions,
     target: Target = None,
     gold: Annotated[

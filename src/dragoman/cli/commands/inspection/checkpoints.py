@@ -21,6 +21,7 @@ from dragoman.cli.commands.inspection.options import (
 def checkpoints(
     run: Annotated[Path, typer.Argument(help="Run folder, also of a run in progress.")],
     text: AnalysedText,
+    *,
     labels: LabelOptions,
     options: ModelOptions,
     target: Target = None,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 def heads(
     model: Model,
     text: AnalysedText,
+    *,
     labels: LabelOptions,
     options: ModelOptions,
     off: Off = None,

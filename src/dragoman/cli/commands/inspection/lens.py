@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 def lens(
     model: Model,
     text: AnalysedText,
+    *,
     options: ModelOptions,
     target: Target = None,
     count: Annotated[int, typer.Option("--count", min=1, help="Number of tokens per position in --json.")] = 5,

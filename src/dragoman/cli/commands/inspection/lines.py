@@ -13,6 +13,7 @@ from dragoman.cli.options import Model
 def lines(
     model: Model,
     text: AnalysedText,
+    *,
     options: ModelOptions,
     out: FigureFile,
     kind: Annotated[

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 def next_tokens(
     model: Model,
     text: AnalysedText,
+    *,
     options: ModelOptions,
     prefix: Annotated[
         str,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 def relevance(
     model: Model,
     text: AnalysedText,
+    *,
     options: ModelOptions,
     target: Target = None,
     out: Out = None,

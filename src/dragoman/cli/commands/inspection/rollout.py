@@ -18,6 +18,7 @@ from dragoman.cli.options import Model
 def rollout(
     model: Model,
     text: AnalysedText,
+    *,
     labels: LabelOptions,
     options: ModelOptions,
     target: Target = None,

@@ -14,6 +14,7 @@ from dragoman.cli.options import Beam, LengthPenalty, Model
 def tree(
     model: Model,
     text: AnalysedText,
+    *,
     options: ModelOptions,
     out: FigureFile,
     beam: Beam = None,

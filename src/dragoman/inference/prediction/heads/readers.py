@@ -1,7 +1,7 @@
 """The conversion of examples to model inputs and of model outputs to predictions, for every kind of head."""
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
 
 from dragoman.inference.abilities import Prediction
 from dragoman.inference.prediction.heads.answering import AnswerFinder
@@ -45,31 +45,38 @@ FILLS = 5
 """Default number of tokens that are predicted for each masked position."""
 
 
-def reader_of(
-    head: HeadConfig,
-    tokenizer: Tokenizer,
-    limit: int | None,
-    threshold: float | None = None,
-    fills: int = FILLS,
-    sentence_language: str | None = None,
-) -> HeadReader:
-    """Return the reader of a head that predicts labels.
+class ReaderSettings(NamedTuple):
+    """The settings of a reader beside its head.
 
     limit: maximum number of tokens of an input; None: unlimited. threshold: as in `AnswerFinder`. fills: number of
-    tokens per masked position. sentence_language: the language whose rules divide texts into sentences; None
-    if they are not divided.
+    tokens per masked position. sentence_language: the language whose rules divide texts into sentences; None if they
+    are not divided.
     """
-    if isinstance(head, MaskedLanguageModelHeadConfig):
-        return MaskFiller(tokenizer, limit, fills)
-    if isinstance(head, ClassificationHeadConfig):
-        return TextClassifier(tokenizer, head, limit, sentence_language)
-    if isinstance(head, RegressionHeadConfig):
-        return TextRegressor(tokenizer, head, limit, sentence_language)
-    if isinstance(head, TaggingHeadConfig):
-        return WordTagger(tokenizer, head, limit)
-    if isinstance(head, TreeDecoderHeadConfig):
-        return TreeGenerator(tokenizer, head, limit)
-    if isinstance(head, ChartHeadConfig):
-        return ChartReader(tokenizer, head, limit)
-    assert isinstance(head, SpanHeadConfig), "a model without a head predicts no labels"
-    return AnswerFinder(tokenizer, head, limit, threshold)
+
+    limit: int | None
+    threshold: float | None = None
+    fills: int = FILLS
+    sentence_language: str | None = None
+
+
+MakeReader = Callable[[Tokenizer, Any, ReaderSettings], HeadReader]
+
+READERS: dict[type, MakeReader] = {
+    MaskedLanguageModelHeadConfig: lambda tokenizer, head, given: MaskFiller(tokenizer, given.limit, given.fills),
+    ClassificationHeadConfig: lambda tokenizer, head, given: TextClassifier(
+        tokenizer, head, given.limit, given.sentence_language
+    ),
+    RegressionHeadConfig: lambda tokenizer, head, given: TextRegressor(
+        tokenizer, head, given.limit, given.sentence_language
+    ),
+    TaggingHeadConfig: lambda tokenizer, head, given: WordTagger(tokenizer, head, given.limit),
+    TreeDecoderHeadConfig: lambda tokenizer, head, given: TreeGenerator(tokenizer, head, given.limit),
+    ChartHeadConfig: lambda tokenizer, head, given: ChartReader(tokenizer, head, given.limit),
+    SpanHeadConfig: lambda tokenizer, head, given: AnswerFinder(tokenizer, head, given.limit, given.threshold),
+}
+"""The functions that make the readers of heads, by the class of the head's config. Another head adds its own."""
+
+
+def reader_of(head: HeadConfig, tokenizer: Tokenizer, settings: ReaderSettings) -> HeadReader:
+    """Return the reader of a head that predicts labels."""
+    return READERS[type(head)](tokenizer, head, settings)
