@@ -242,7 +242,7 @@ def test_the_preferred_engine_of_a_translator_does_not_hide_heads(tmp_path: Path
     ]
     assert np.array_equal(found[0].after, found[1].after)
     ensemble = Translator.load([tmp_path / "model", tmp_path / "model"], "cpu")
-    with pytest.raises(ConfigError, match="an ensemble has no heads of its own: analyse one of its models"):
+    with pytest.raises(ConfigError, match="an ensemble has no heads of its own: inspect one of its models"):
         ablate_heads(ensemble, SOURCE, [head])
 
 

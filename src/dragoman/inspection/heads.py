@@ -56,7 +56,7 @@ def attention_layers(model: Any) -> dict[tuple[str, int], Attention | GraphAtten
     Raises ConfigError for an ensemble and for a model without attention heads.
     """
     if isinstance(model, Ensemble):
-        raise ConfigError("an ensemble has no heads of its own: analyse one of its models")
+        raise ConfigError("an ensemble has no heads of its own: inspect one of its models")
     layers: dict[tuple[str, int], Attention | GraphAttention] = {}
     for name, module in model.named_modules():
         if isinstance(module, GraphAttention):

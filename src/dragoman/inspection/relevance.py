@@ -79,7 +79,7 @@ def token_relevance(loaded: SupportsInspect, text: str, settings: SubjectSetting
         raise ConfigError("the relevance of words for a label is part of its inspection: use `dragoman inspect`")
     sequence_of(loaded, text, settings)  # raises an error for a model without a decoder
     if isinstance(subject.model, Ensemble):
-        raise ConfigError("the models of an ensemble have vectors of their own for each token: analyse one of them")
+        raise ConfigError("the models of an ensemble have vectors of their own for each token: inspect one of them")
     _, calls = gradients_times_inputs(subject.model, subject.arguments, subject.select)
     read = (START, *subject.terms[:-1])
     of_source = calls[0][:, 0] if subject.tokens else np.zeros((len(subject.terms), 0))
