@@ -20,7 +20,6 @@ from dragoman.checkpoint.tensors import model_parameters
 from dragoman.cli.main import main
 from dragoman.data.batches.batch import pad
 from dragoman.decode.forced import force
-from dragoman.inference.translation.translator import Translator
 from dragoman.models.families.family import ProjectedOutput
 from dragoman.models.interface import LengthLimit, State, Trial
 from dragoman.models.kinds import KINDS, ModelKind
@@ -98,8 +97,8 @@ def by_hand(tokens: Sequence[int]) -> float:
     pairs = [pair for text in texts for pair in pairwise(text)]
     total = 0.0
     for before, after in zip([BOS, *tokens], tokens, strict=False):
-        first = sum(pair[0] == before for pair in pairs)
-        total += log((pairs.count((before, after)) + 0.1) / (first + 0.1 * tokenizer.size))
+        count = sum(pair[0] == before for pair in pairs) + 0.1 * tokenizer.size
+        total += log((pairs.count((before, after)) + 0.1) / count)
     return total
 
 
@@ -108,7 +107,7 @@ def test_score_supports_it_and_unsupported_commands_refuse_it(folders: tuple[Pat
     expected = [by_hand([*tiny_tokenizers().target.encode(text), EOS]) for text in texts]
     assert [each.log_probability for each in scores.each] == pytest.approx(expected, rel=1e-5)
     with pytest.raises(ModelError, match="is a bigram model; it cannot translate: use `dragoman score`"):
-        Translator.load(folders[1], "cpu")
+        dragoman.Translator.load(folders[1], "cpu")
 
 
 def test_it_is_loaded_and_its_commands_run(folders: tuple[Path, Path], capfdbinary: Any) -> None:
@@ -128,7 +127,7 @@ def test_it_is_loaded_and_its_commands_run(folders: tuple[Path, Path], capfdbina
 
 
 def test_the_search_finds_the_best_fused_score_of_all_outputs(folders: tuple[Path, Path]) -> None:
-    translator = Translator.load(folders[0], "cpu", "torch")
+    translator = dragoman.Translator.load(folders[0], "cpu", "torch")
     tokenizer, model = translator.tokenizers.target, translator.engine.model  # type: ignore[attr-defined]
     chosen = [EOS, *sorted({number for ids in tokenizer.encode_batch(TARGETS) for number in ids})[::3]]  # a few
     outputs = [(one, *rest) for one in chosen if one != EOS for rest in [(EOS,), *((two, EOS) for two in chosen[1:])]]
