@@ -28,7 +28,7 @@ def documented_commands() -> list[tuple[str, str]]:
     for document in DOCUMENTS:
         for block in re.findall(r"```\w*\n(.*?)```", document.read_text(encoding="utf-8"), re.DOTALL):
             for line in re.sub(r"\\\n\s*", " ", block).split("\n"):
-                line = re.sub(r"(?<=dragoman )(?:--import \S+ )+", "", line)  # stands before the verb
+                line = re.sub(r"(?<=dragoman )(?:--import \S+ )+", "", line)  # stands before the command
                 if match := re.search(r"(?:^|[|=\d] )dragoman (?!/)(.*)", line):
                     found.append((document.name, match[1]))
     return found
@@ -41,9 +41,9 @@ def test_documented_commands_exist() -> None:
         words = [word for word in shlex.split(re.sub(r"<\(.*?\)", "FILE", line), comments=True) if word not in "…>"]
         found, rest = command(words)
         where = f"{document}: dragoman {line}"
-        assert not hasattr(found, "commands") or not rest or rest[0] in {"--help", "VERB"}, f"no such verb in {where}"
+        assert not hasattr(found, "commands") or not rest or rest[0] == "--help", f"no such command in {where}"
         for word in rest:
-            if word.startswith("-") and rest[0] != "VERB":
+            if word.startswith("-"):
                 assert word.partition("=")[0] in options(found), f"no option {word} in {where}"
 
 
@@ -102,5 +102,7 @@ def test_help_does_not_import_torch() -> None:
     result = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT / "src", capture_output=True, text=True, check=False
     )
-    assert result.returncode == 0, result.stderr or "`dragoman train --help` imports torch: import it inside the verb"
+    assert result.returncode == 0, (
+        result.stderr or "`dragoman train --help` imports torch: import it inside the command"
+    )
     assert "--valid-source" in result.stdout

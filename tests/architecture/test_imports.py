@@ -62,5 +62,5 @@ def test_the_command_line_starts_without_torch() -> None:
         check=False,
     )
     assert result.returncode == 0, (
-        result.stderr or "importing dragoman.cli.main imports torch: import it inside the verb"
+        result.stderr or "importing dragoman.cli.main imports torch: import it inside the command"
     )

@@ -39,7 +39,7 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture) -> None:
     assert capsys.readouterr().out == f"dragoman {__version__}\n"
 
 
-@pytest.mark.parametrize("arguments", [["--help"], *([verb, "--help"] for verb in ("translate", "train", "describe"))])
+@pytest.mark.parametrize("arguments", [["--help"], *([name, "--help"] for name in ("translate", "train", "describe"))])
 def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     heavy = "{'torch', 'numpy', 'matplotlib', 'tokenizers', 'sacrebleu'}"
     code = (

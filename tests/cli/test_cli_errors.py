@@ -69,8 +69,8 @@ def test_an_empty_corpus_is_named(failure, tmp_path: Path, text: Path, model: Pa
 def test_unequal_sides_name_both_counts(failure, tmp_path: Path, text: Path, model: Path) -> None:
     short = tmp_path / "short"
     short.write_text("one\n")
-    for verb in (["score", model], ["data", "check"]):
-        message = failure(*verb, "--source", text, "--target", short)[1]
+    for command in (["score", model], ["data", "check"]):
+        message = failure(*command, "--source", text, "--target", short)[1]
         assert "2" in message
         assert "1" in message
         assert str(short) in message

@@ -4,11 +4,20 @@ from dragoman.cli.command_group import CommandGroup, Reference
 
 _FOLDER = "dragoman.cli.commands.inspection"
 _FUNCTIONS = {
-    "attention": "dragoman.cli.commands.inspect:inspect",
-    **{
-        name: f"{_FOLDER}.{name}:{name}"
-        for name in ("heads", "lens", "relevance", "rollout", "alignment", "checkpoints", "lines", "tree", "curves")
-    },
+    name: f"{_FOLDER}.{name}:{name}"
+    for name in (
+        "attention",
+        "heads",
+        "lens",
+        "relevance",
+        "rollout",
+        "alignment",
+        "checkpoints",
+        "lines",
+        "tree",
+        "curves",
+    )
+} | {
     "next": f"{_FOLDER}.next_tokens:next_tokens",
 }
 

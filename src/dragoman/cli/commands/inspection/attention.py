@@ -1,4 +1,4 @@
-"""`dragoman inspect`: save attention weights, and the relevance of words, as pictures and arrays."""
+"""`dragoman inspect attention`: save attention weights, and the relevance of words, as pictures and arrays."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +15,7 @@ from dragoman.cli.options import Device, Model, Quiet, Tags, TaskName, Threads, 
     "dragoman inspect runs/en-de 'A dog runs.' --out attention",
     "dragoman inspect runs/sentiment 'A great film.' --out relevance",
 )
-def inspect(
+def attention(
     model: Model,
     text: Annotated[
         str,
