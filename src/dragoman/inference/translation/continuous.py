@@ -13,10 +13,10 @@ from dragoman.inference.translation.result import Translation
 
 
 class ContinuousTranslation:
-    """Translates plain lines like `WindowTranslation`, but returns each as soon as it is completed. Must be closed.
+    """Translates plain lines like `LineStream`, but returns each as soon as it is completed. Must be closed.
 
     A plain line is within the model's maximum length, is supported by the engine, and has a request without control or
-    guard, and is not translated sentence by sentence. All other lines need `WindowTranslation`.
+    guard, and is not translated sentence by sentence. All other lines need `LineStream`.
     """
 
     def __init__(self, engine: ContinuousEngine, codec: Codec, batch_size: int, division: LineDivision | None) -> None:
@@ -80,12 +80,11 @@ class ContinuousTranslation:
             index
             for index, (text, request) in enumerate(lines)
             if text.strip()
-            and request.control is None
-            and request.guard is None
+            and request.is_plain
             and (self._division is None or not self._division.divide(text, request).spans)
         ]
         rows: dict[int, Row] = {}
-        with suppress(ConfigError, DataError):  # `WindowTranslation` reports the faulty line
+        with suppress(ConfigError, DataError):  # `LineStream` reports the faulty line
             for index, row in zip(
                 plain, self._codec.encode_rows([lines[each] for each in plain], [1] * len(plain)), strict=True
             ):
