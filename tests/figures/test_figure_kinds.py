@@ -168,3 +168,13 @@ def test_the_lens_shows_the_last_layer_at_the_top() -> None:
     axes = figures()["lens"].draw().axes[0]
     heights = {text.get_text(): text.get_position()[1] for text in axes.texts}
     assert heights["c"] < heights["a"] < heights["Hund"], "in inches from the top"
+
+
+def test_matplotlib_is_imported_only_to_draw() -> None:
+    program = (
+        "import importlib, pkgutil, sys, dragoman.figures as figures\n"
+        "for module in pkgutil.iter_modules(figures.__path__):\n"
+        "    importlib.import_module(f'dragoman.figures.{module.name}')\n"
+        "sys.exit('matplotlib' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

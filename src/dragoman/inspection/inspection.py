@@ -14,6 +14,7 @@ from dragoman.base.errors import ConfigError
 from dragoman.base.files import atomic_folder, check_new_folder
 from dragoman.figures.head_lines import HeadLines, head_lines
 from dragoman.figures.heads import head_grid, layer_heads
+from dragoman.figures.regions import RegionPicture, draw_regions, read_picture
 from dragoman.inspection.page import build_page, picture_files
 from dragoman.models.attention_weights import KINDS, AttentionMap, SentenceWeights
 from dragoman.models.relevance import Relevance
@@ -107,8 +108,6 @@ class Inspection:
         the folder exists and is not empty, and for a picture without attention to a source; DataError if the picture
         does not fit the source.
         """
-        from dragoman.figures.regions import RegionPicture, draw_regions, read_picture  # importing matplotlib is slow
-
         folder = Path(folder)
         check_new_folder(folder)
         if picture is not None:

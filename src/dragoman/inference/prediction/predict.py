@@ -11,6 +11,7 @@ from dragoman.base.log import quietly, warn
 from dragoman.base.machine.device import use_threads
 from dragoman.base.progress import Progress
 from dragoman.base.settings.load import Overrides
+from dragoman.figures.constituency_tree import draw_trees
 from dragoman.inference.abilities import (
     Prediction,
     SupportsClassifyNodes,
@@ -153,8 +154,6 @@ class _TreePictures:
 
     def write(self) -> None:
         """Draw all trees. A warning reports trees beyond `_MAX_PICTURES`."""
-        from dragoman.figures.constituency_tree import draw_trees  # matplotlib takes long to import
-
         if len(self._trees) > _MAX_PICTURES:
             warn(f"{self._file} shows the first {_MAX_PICTURES} of {len(self._trees):,} trees")
         draw_trees(self._trees[:_MAX_PICTURES], self._file)
