@@ -44,7 +44,7 @@ class Result(NamedTuple):
 
     @property
     def lost(self) -> float:
-        """Share of the true pairs that were dropped."""
+        """Fraction of the true pairs that were dropped."""
         return self.rules.total() / self.pairs
 
 
@@ -124,7 +124,7 @@ def shuffle(targets: Sequence[str], share: float, seed: int) -> tuple[list[str],
 
 
 def found_share(result: Result, share: float) -> float:
-    """Return the share of the shuffled pairs of unlike length that were found."""
+    """Return the fraction of the shuffled pairs of unlike length that were found."""
     return result.found[share] / result.unlike[share]
 
 

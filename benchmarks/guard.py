@@ -55,7 +55,7 @@ def counts(guard: Guard, sources: list[str], outputs: list[str]) -> Counter[str]
 
 
 def inspect_references(guard: Guard, sources: list[str], references: list[str]) -> None:
-    """Print the findings in references, and the share of corrupted references that is detected."""
+    """Print the findings in references, and the fraction of corrupted references that is detected."""
     began = time.perf_counter()
     found = counts(guard, sources, references)
     each = 1e6 * (time.perf_counter() - began) / len(sources)

@@ -88,7 +88,7 @@ def catalogues(folder: Path) -> dict[str, list[str]]:
     return {code: list(each) for code, each in texts.items()}
 
 
-def excerpts(lines: list[str], words: int, draw: random.Random) -> list[str]:
+def passages(lines: list[str], words: int, draw: random.Random) -> list[str]:
     """Return `words` consecutive words of each line that is long enough; 0: whole lines."""
     found = []
     for line in lines:
@@ -151,7 +151,7 @@ def main() -> None:
     print(f"{arguments.library}: {time.process_time() - began:.1f} s to load, {resident() - before:.0f} MB")
     asked = [code for code in texts if (code in languages) != arguments.others]
     for words in LENGTHS:
-        cases = [(code, text) for code in asked for text in excerpts(texts[code], words, draw)]
+        cases = [(code, text) for code in asked for text in passages(texts[code], words, draw)]
         print(f"| {words} | {mistaken(detect, cases) if arguments.others else judge(detect, cases)} |", flush=True)
 
 

@@ -105,7 +105,7 @@ def write(model: Seq2Seq, sources: np.ndarray, count: int) -> tuple[Tensor, int]
 
 
 def found(model: Seq2Seq, length: int, texts: int) -> tuple[float, float]:
-    """Return the share of correct letters, overall and for terms in the first eighth of the source."""
+    """Return the fraction of correct letters, overall and for terms in the first eighth of the source."""
     rng, right, early = np.random.default_rng(99), [], []
     for _ in range(texts):
         sources, targets, places = draw(rng, 1, length)

@@ -5,8 +5,8 @@
 DRAGOMAN_DATA is the folder of the data sets. A quarter of the noise is of each kind: shuffled targets, French sentences
 of Multi30k as targets, targets without their second half, and copies of the source. The targets of noisy pairs had at
 least four words. The aligner is trained on the noisy text itself. The table contains the area under the ROC curve (AUC)
-of each kind against the clean pairs, and the share of its pairs with a score below the second percentile of the clean
-pairs. The last column is the share that `data.cleaning.mismatched` drops. The other cleaning rules are disabled.
+of each kind against the clean pairs, and the fraction of its pairs with a score below the second percentile of the
+clean pairs. The last column is the share that `data.cleaning.mismatched` drops. The other cleaning rules are disabled.
 """
 
 import argparse

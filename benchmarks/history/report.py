@@ -14,7 +14,7 @@ HEADERS = {
     "bleu": ("BLEU", "lowercased tokenised BLEU"),
     "perplexity": ("perplexity per word", "unknown tokens"),
 }
-"""The headers of the two columns with results, for each measure."""
+"""The headers of the two columns with results, for each metric."""
 
 
 def table(lines: Sequence[Line]) -> str:

@@ -30,7 +30,7 @@ from dragoman.metrics.labels.parsing import parsing_report
 
 
 def main() -> None:
-    """Print the measures of the grammar and of the models on the same sentences."""
+    """Print the metrics of the grammar and of the models on the same sentences."""
     arguments = options()
     longest = arguments.longest or float("inf")
     chosen = [each for each in read(arguments.test, arguments.tag) if len(each.words) <= longest]

@@ -34,7 +34,7 @@ def table(lines: Sequence[Line]) -> str:
 
 
 def _values(test: Test, lines: Sequence[Line]) -> str:
-    """Return the mean and the deviation of each measure. With one seed, return the interval of the test set, if any."""
+    """Return the mean and the deviation of each metric. With one seed, return the interval of the test set, if any."""
     texts = []
     for key, digits in test.measures.items():
         entries = [line["measures"][key] for line in lines]

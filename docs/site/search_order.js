@@ -39,7 +39,7 @@ Search._parseQuery = (query) => {
   return [whole, searchTerms, excludedTerms, highlightTerms, objectTerms];
 };
 
-/** A page is found if it has words with this share of the weight of all words. */
+/** A page is found if it has words with this fraction of the weight of all words. */
 var LEAST_SHARE = 0.4;
 
 /** Points of a word in the title of a page; `Scorer.title` is for all headings. */

@@ -55,7 +55,7 @@ class Words(SummedMetric):
 
 
 class Copied(Metric):
-    """The share of sentences that equal their source."""
+    """The fraction of sentences that equal their source."""
 
     key, name, better, needs = "copied", "copied", "lower", frozenset({"references", "sources"})
 

@@ -27,7 +27,7 @@ def _attention(queries: tuple[str, ...], keys: tuple[str, ...], heads: int = 2) 
 
 
 def _share(png: Path, colour: tuple[int, int, int]) -> float:
-    """Return the share of pixels with this colour."""
+    """Return the fraction of pixels with this colour."""
     pixels = np.round(imread(png)[..., :3] * 255)
     return float((np.abs(pixels - np.array(colour)).max(-1) <= 2).mean())
 

@@ -1,4 +1,4 @@
-"""The measures of labels are those of scikit-learn, SciPy and seqeval."""
+"""The metrics of labels are those of scikit-learn, SciPy and seqeval."""
 
 import random
 import warnings

@@ -21,7 +21,7 @@ class LinearProbe(NamedTuple):
     weights: Tensor
 
     def accuracy(self, vectors: Tensor, classes: Tensor) -> float:
-        """Return the share of vectors (N, d) whose class (N,) int64 has the highest score."""
+        """Return the fraction of vectors (N, d) whose class (N,) int64 has the highest score."""
         scores = _inputs(vectors, self.mean, self.scale) @ self.weights
         return float((scores.argmax(1) == classes).double().mean())
 

@@ -12,7 +12,7 @@ from dragoman.base.errors import ConfigError
 from dragoman.decode.beam.beam_search import BeamSearch
 from dragoman.decode.beam.diverse_search import DiverseBeamSearch, DiversityConfig
 from dragoman.decode.beam.exact_search import ExactSearch
-from dragoman.decode.beam.hypotheses import FoundHypothesis
+from dragoman.decode.beam.hypotheses import CompleteHypothesis
 from dragoman.decode.constraints.constrained_search import ConstrainedSearch
 from dragoman.decode.constraints.constraint import Constraints
 from dragoman.decode.output import OutputConfig, expand_configs
@@ -266,7 +266,7 @@ def _recorder(prompts: Prompts, configs: Sequence[SearchConfig]) -> TreeRecorder
 
 def _hypothesis(
     prefix: tuple[int, ...],
-    found: FoundHypothesis,
+    found: CompleteHypothesis,
     prefix_scores: NDArray[np.float32] | None,
     tree: SearchTree | None,
     bound: float | None,

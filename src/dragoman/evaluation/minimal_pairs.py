@@ -45,7 +45,7 @@ class MinimalPair(NamedTuple):
 
 @dataclass(frozen=True)
 class PairAccuracy:
-    """Accuracies of a model on minimal pairs, in percent: the share of pairs whose good text has the higher score.
+    """Accuracies of a model on minimal pairs, in percent: the fraction of pairs whose good text has the higher score.
 
     A pair with equal scores counts as wrong. by_paradigm: accuracy of each paradigm, in the order of the file. pairs:
     number of pairs of each paradigm. mean: the unweighted mean over paradigms, as in BLiMP.

@@ -220,7 +220,7 @@ def link_confusion(
     return Confusion(
         title=title,
         caption="The links of each aligner (row) by their agreement with the annotation (column). The colour is the "
-        "share of the row.",
+        "fraction of the row.",
         slide=_SLIDE,
         rows=tuple(aligners),
         columns=_OUTCOMES,

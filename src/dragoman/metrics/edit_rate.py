@@ -78,7 +78,7 @@ def count_edits(hypothesis: Sequence[str], reference: Sequence[str]) -> int:
 class _Alignment(NamedTuple):
     """The optimal edit operations between a hypothesis of N words and a reference of M words.
 
-    hypothesis_of: for each reference word, the last hypothesis word that is not behind it (M), or −1.
+    hypothesis_of: for each reference word, the last hypothesis word that is not after it (M), or −1.
     hypothesis_errors (N + 1), reference_errors (M + 1): the cumulative numbers of words with an edit.
     """
 

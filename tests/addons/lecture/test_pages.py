@@ -22,7 +22,7 @@ SLOW: tuple[str, ...] = ("bottleneck.md", "do-you-want-a-transformer.md")
 """Pages that only `make test-all` runs."""
 
 EXACT, TRAINED = 0.01, 0.1
-"""Largest mean difference of a redrawn picture, as a share of the range of a colour: fonts and rounding differ among
+"""Largest mean difference of a redrawn picture, as a fraction of the range of a colour: fonts and rounding differ among
 versions and processors, and a model that was trained on another processor has other weights."""
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -53,7 +53,7 @@ def trained(attention: dict[str, object], seed: int) -> Seq2Seq:
 
 @torch.no_grad()
 def found(model: Seq2Seq) -> tuple[float, float]:
-    """Return, for held-out sources, the share of correctly named pairs and the mean number of steps per pair."""
+    """Return, for held-out sources, the fraction of correctly named pairs and the mean number of steps per pair."""
     batch = batch_of(200, 1)
     with recording() as recorded:
         tokens = model(batch.source, batch.source_mask, batch.inputs).logits().argmax(-1)

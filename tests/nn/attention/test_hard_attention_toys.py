@@ -62,7 +62,7 @@ def trained(decoder: str, task: str, seed: int, gradient: str = "reinforce", **s
 
 @torch.no_grad()
 def shares(model: Seq2Seq, task: str) -> tuple[float, float]:
-    """Return the shares of correct tokens and of attention to the right position, for held-out words."""
+    """Return the fractions of correct tokens and of attention to the right position, for held-out words."""
     batch = batch_of(words(200, 99, task), task)
     with recording() as recorded:
         found = model(batch.source, batch.source_mask, batch.inputs).logits().argmax(-1)

@@ -35,7 +35,7 @@ def batch(draw: torch.Generator, rows: int = 32) -> Batch:
 
 @torch.no_grad()
 def right(model: Seq2Seq, pairs: Batch) -> float:
-    """Return the share of words that greedy search copies."""
+    """Return the fraction of words that greedy search copies."""
     model.eval()
     found = searched(model.decoder, model.encode(pairs.source, pairs.source_mask), SearchConfig(beam=1))
     wanted = [tuple(token for token in row if token > 3) for row in pairs.labels.tolist()]

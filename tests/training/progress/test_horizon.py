@@ -1,4 +1,4 @@
-"""The completed share of a run at a step: fitted to the clock, recorded, and adapted to new limits."""
+"""The completed fraction of a run at a step: fitted to the clock, recorded, and adapted to new limits."""
 
 import json
 import math

@@ -149,7 +149,7 @@ def _covers(shape: str, x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArr
 def region_vectors(picture: Pixels) -> NDArray[np.float64]:
     """Return the vector of each cell of a picture, (cells, `REGION_WIDTH`), row by row.
 
-    A vector contains the covered share of each block, the mean colour of the covered pixels minus that of the
+    A vector contains the covered fraction of each block, the mean colour of the covered pixels minus that of the
     background (0 if nothing is covered), and the row and column of the cell, from −1 to 1.
     """
     vectors = []

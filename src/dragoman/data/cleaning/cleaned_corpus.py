@@ -15,7 +15,7 @@ from dragoman.data.cleaning.config import CleaningConfig, TextCleaningConfig
 from dragoman.data.cleaning.duplicates import mark_duplicates
 from dragoman.data.cleaning.length_ratio import UsualRatio
 from dragoman.data.cleaning.mismatches import MismatchSearch, PairScoring
-from dragoman.data.cleaning.report import RULES, CleaningReport, FoundCount
+from dragoman.data.cleaning.report import RULES, CleaningReport, FindingCount
 from dragoman.data.cleaning.rules import PairRules, TextRules
 from dragoman.text.scripts import main_script, scripts_of
 
@@ -194,7 +194,7 @@ class CleanedCorpus:
             self.folder, self._count_items(), counts, unit=self.unit, found=found, details=details
         )
 
-    def _store_findings(self) -> list[FoundCount]:
+    def _store_findings(self) -> list[FindingCount]:
         """Store the lines of the findings, one file per kind, and return the kinds with their numbers of lines."""
         counts: dict[tuple[str, str, str], int] = {}
         for number in range(len(self)):
@@ -209,7 +209,7 @@ class CleanedCorpus:
                     file.write(np.ascontiguousarray(lines).tobytes())
                 counts[kind] = counts.get(kind, 0) + len(lines)
         return [
-            FoundCount(setting, self._side_names[int(side)], name, count)
+            FindingCount(setting, self._side_names[int(side)], name, count)
             for (setting, side, name), count in counts.items()
         ]
 

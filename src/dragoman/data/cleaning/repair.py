@@ -22,7 +22,7 @@ _TERMINAL_SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|_\x08|([^\n\x08])\x08(
 
 _MISREAD = re.compile("[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
 
-_MAX_STRAY, _MAX_SHARE = 3, 0.1
+_MAX_STRAY, _MAX_FRACTION = 3, 0.1
 
 _NAMES = {
     "\x00": "null",
@@ -46,7 +46,7 @@ _MOSES = {"&bar;": "|", "&bra;": "[", "&ket;": "]"}
 _MAX_PASSES = 3
 
 
-class Found(NamedTuple):
+class Occurrence(NamedTuple):
     """A character or an escape in a text. name: such as `U+000C form feed`. position: index in the text."""
 
     name: str
@@ -56,13 +56,13 @@ class Found(NamedTuple):
 def is_binary(text: str) -> bool:
     """Return whether so much of a text consists of control characters that it is not text, such as UTF-16 or a PDF."""
     count = len(_NEVER_TEXT.findall(text))
-    return count > _MAX_STRAY and count > _MAX_SHARE * len(text)
+    return count > _MAX_STRAY and count > _MAX_FRACTION * len(text)
 
 
-def find_control_characters(text: str, newlines: bool) -> list[Found]:
+def find_control_characters(text: str, newlines: bool) -> list[Occurrence]:
     """Return the characters that `repair_control_characters` would replace. newlines: as there."""
     return [
-        Found(character_name(match[0]), match.start())
+        Occurrence(character_name(match[0]), match.start())
         for match in (_ANY if newlines else _ANY_OR_NEWLINE).finditer(text)
         if not (match[0] == "\u200b" and _divides_words(text, match.start()))
         and not (match[0] == "\r" and text[match.end() : match.end() + 1] == "\n" and newlines)
@@ -103,7 +103,7 @@ def character_name(character: str) -> str:
     return f"U+{ord(character):04X} {name}"
 
 
-def find_escapes(text: str) -> list[Found]:
+def find_escapes(text: str) -> list[Occurrence]:
     """Return the character references of HTML and the separators of Moses, such as `&quot;` and `@-@`.
 
     References by number, such as `&#8364;`, have the same name, `&#…;`.
@@ -111,7 +111,7 @@ def find_escapes(text: str) -> list[Found]:
     if "&" not in text and "@" not in text:
         return []
     return [
-        Found("&#…;" if match[0].startswith("&#") else match[0], match.start())
+        Occurrence("&#…;" if match[0].startswith("&#") else match[0], match.start())
         for match in _ESCAPE.finditer(text)
         if _is_escape(match[0])
     ]

@@ -65,7 +65,7 @@ _FOUND_TITLES = {
 }
 
 
-class FoundCount(NamedTuple):
+class FindingCount(NamedTuple):
     """Number of lines with a kind of character or escape. setting: the setting that concerns it. side: name of the
     side, such as a file name. name: such as `U+000C form feed` or `&quot;`. lines: number of lines.
     """
@@ -91,7 +91,7 @@ class CleaningReport:
     dropped: Mapping[str, NDArray[np.int64]]
     unit: str = "pairs"
     marked: Mapping[str, int] = field(default_factory=dict)
-    found: Mapping[FoundCount, NDArray[np.int64]] = field(default_factory=dict)
+    found: Mapping[FindingCount, NDArray[np.int64]] = field(default_factory=dict)
     details: Mapping[str, str] = field(default_factory=dict)
     unknown: Mapping[str, UnknownTokens] = field(default_factory=dict)
 
@@ -173,7 +173,7 @@ class CleaningReport:
         counts: Mapping[str, int],
         *,
         unit: str = "pairs",
-        found: Sequence[FoundCount] = (),
+        found: Sequence[FindingCount] = (),
         details: Mapping[str, str] | None = None,
     ) -> "CleaningReport":
         """Open a report with memory-mapped line numbers. Raises OSError or ValueError for a missing or damaged file."""

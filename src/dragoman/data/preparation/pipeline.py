@@ -20,7 +20,7 @@ from dragoman.data.cleaning.clean import clean
 from dragoman.data.cleaning.cleaned_corpus import CleanedCorpus
 from dragoman.data.cleaning.config import CleaningConfig, TextCleaningConfig
 from dragoman.data.cleaning.mismatches import PairScoring
-from dragoman.data.cleaning.report import SETTING, CleaningReport, FoundCount
+from dragoman.data.cleaning.report import SETTING, CleaningReport, FindingCount
 from dragoman.data.cleaning.rules import Rules
 from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
 from dragoman.data.corpora.items import Item
@@ -315,7 +315,7 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
         try:
             values = json.loads((path / REPORT).read_text(encoding="utf-8"))
             counts, marked = values["counts"], values.get("marked", {})
-            found = [FoundCount(*each) for each in values.get("found", ())]
+            found = [FindingCount(*each) for each in values.get("found", ())]
             stored = CleaningReport.from_files(
                 path, int(values[self.unit]), counts, unit=self.unit, found=found, details=values.get("details")
             )

@@ -12,8 +12,8 @@ from torch import Tensor
 from dragoman.base.cancellation import check_cancelled
 from dragoman.base.errors import ModelError
 from dragoman.decode.beam.hypotheses import (
+    CompleteHypothesis,
     Continuations,
-    FoundHypothesis,
     History,
     LinkedHypothesis,
     LiveHypotheses,
@@ -55,7 +55,7 @@ class BeamSearch:
     ) -> None:
         """beam: hypotheses kept per sentence (K); nbest: number of hypotheses to return for each sentence.
 
-        keeps_totals: whether to fill `FoundHypothesis.totals`; observer: called after each step.
+        keeps_totals: whether to fill `CompleteHypothesis.totals`; observer: called after each step.
         """
         self.decoder, self.prompts, self.beam, self.rules = decoder, prompts, beam, rules
         self.nbest, self._keeps_totals, self._observer = nbest, keeps_totals, observer
@@ -69,7 +69,7 @@ class BeamSearch:
         """For each sentence, an upper bound on the scores of all outputs that are not returned; None if unknown."""
 
     @torch.no_grad()
-    def run(self) -> list[list[FoundHypothesis]]:
+    def run(self) -> list[list[CompleteHypothesis]]:
         """Run the search. Return the best hypotheses of each sentence, finished ones first."""
         live = self.start() if len(self.prompts) else None
         while live is not None:
@@ -79,7 +79,7 @@ class BeamSearch:
         totals = self._history.totals(ends) if self._keeps_totals else [()] * len(ends)
         written = zip(self._history.sequences(ends), totals, strict=True)
         return [
-            self.gather([[FoundHypothesis(end, *next(written)) for end in each.best] for each in lists], nbest)
+            self.gather([[CompleteHypothesis(end, *next(written)) for end in each.best] for each in lists], nbest)
             for lists, nbest in zip(self._lists, self.nbest, strict=True)
         ]
 
@@ -211,7 +211,7 @@ class BeamSearch:
             live.rule_states.reorder(rows, width),
         )
 
-    def gather(self, lists: list[list[FoundHypothesis]], nbest: int) -> list[FoundHypothesis]:
+    def gather(self, lists: list[list[CompleteHypothesis]], nbest: int) -> list[CompleteHypothesis]:
         """Combine the n-best lists of a sentence's groups into its result."""
         return lists[0]
 

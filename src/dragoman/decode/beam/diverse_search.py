@@ -12,8 +12,8 @@ from torch import Tensor
 from dragoman.base.settings.config import Config
 from dragoman.decode.beam.beam_search import BeamSearch
 from dragoman.decode.beam.hypotheses import (
+    CompleteHypothesis,
     Continuations,
-    FoundHypothesis,
     LiveHypotheses,
     RankedContinuations,
     Selection,
@@ -134,13 +134,13 @@ class DiverseBeamSearch(BeamSearch):
         self._penalties = penalties[kept]
         return super().reorder(live, chosen, stays)
 
-    def gather(self, lists: list[list[FoundHypothesis]], nbest: int) -> list[FoundHypothesis]:
+    def gather(self, lists: list[list[CompleteHypothesis]], nbest: int) -> list[CompleteHypothesis]:
         """Take distinct hypotheses from the groups in turn, best first, and sort them by score, finished ones first."""
 
-        def order(found: FoundHypothesis) -> tuple[bool, float]:
+        def order(found: CompleteHypothesis) -> tuple[bool, float]:
             return not found.end.finished, -found.end.score
 
-        distinct: dict[tuple[tuple[int, ...], bool], FoundHypothesis] = {}
+        distinct: dict[tuple[tuple[int, ...], bool], CompleteHypothesis] = {}
         for rank in range(self._size):
             for found in sorted((each[rank] for each in lists if rank < len(each)), key=order):
                 if len(distinct) < nbest:

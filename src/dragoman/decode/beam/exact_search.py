@@ -11,7 +11,7 @@ from torch import Tensor
 
 from dragoman.base.cancellation import check_cancelled
 from dragoman.decode.beam.beam_search import BeamSearch
-from dragoman.decode.beam.hypotheses import FoundHypothesis, LinkedHypothesis, LiveHypotheses, StepTrace
+from dragoman.decode.beam.hypotheses import CompleteHypothesis, LinkedHypothesis, LiveHypotheses, StepTrace
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.rules.rule import Endings, Rule, Step
 from dragoman.models.interface import Decoder
@@ -52,7 +52,7 @@ class ExactSearch(BeamSearch):
         self._expansions = expansions
 
     @torch.no_grad()
-    def run(self) -> list[list[FoundHypothesis]]:
+    def run(self) -> list[list[CompleteHypothesis]]:
         """Run both searches, and set `bounds`."""
         results = super().run()
         for sentence, count in enumerate(self._expansions):
@@ -123,7 +123,7 @@ class BestOutputs:
     """The best finished outputs of a sentence, best first: at most `size`; unfinished ones if none is finished."""
 
     size: int
-    outputs: list[FoundHypothesis]
+    outputs: list[CompleteHypothesis]
 
     @property
     def threshold(self) -> float:
@@ -131,7 +131,7 @@ class BestOutputs:
         finished = [each.end.score for each in self.outputs if each.end.finished]
         return finished[-1] if len(finished) == self.size else -np.inf
 
-    def add(self, output: FoundHypothesis) -> None:
+    def add(self, output: CompleteHypothesis) -> None:
         """Add a finished output, unless it is already known or worse than all others."""
         if output.end.score <= self.threshold or any(
             each.tokens == output.tokens and each.end.finished for each in self.outputs
@@ -152,11 +152,11 @@ class _Prefixes(NamedTuple):
     tokens: Tensor
     totals: Tensor
 
-    def output(self, row: int, log_probability: float, score: float) -> FoundHypothesis:
+    def output(self, row: int, log_probability: float, score: float) -> CompleteHypothesis:
         """Return the output that ends after a prefix."""
         tokens = tuple(self.tokens[row].tolist())
         end = LinkedHypothesis(log_probability, score, True, len(tokens), _NO_LINK)
-        return FoundHypothesis(end, tokens, tuple(self.totals[row].tolist()))
+        return CompleteHypothesis(end, tokens, tuple(self.totals[row].tolist()))
 
 
 class _Continuations(NamedTuple):

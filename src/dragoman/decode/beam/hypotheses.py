@@ -142,7 +142,7 @@ class NBestList:
         return self.best[-1].score if len(self.best) == self.size else -np.inf
 
 
-class FoundHypothesis(NamedTuple):
+class CompleteHypothesis(NamedTuple):
     """A hypothesis as returned by a search.
 
     tokens: the tokens after the prompt, without the end of sentence. totals: summed log-probabilities up to each of

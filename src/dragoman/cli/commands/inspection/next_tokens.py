@@ -22,7 +22,7 @@ def next_tokens(
         str,
         typer.Option(
             "--prefix",
-            help="Beginning of the translation, text that follows TEXT, or the first symbols of a tree, such as "
+            help="Prefix of the translation, text that follows TEXT, or the first symbols of a tree, such as "
             "'(S (NP' (default: none).",
         ),
     ] = "",

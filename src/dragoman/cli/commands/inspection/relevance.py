@@ -28,7 +28,7 @@ def relevance(
     out: Out = None,
     as_json: Json = False,
 ) -> None:
-    """Show how much each input token contributes to each predicted token. The measure is gradient × input."""
+    """Show how much each input token contributes to each predicted token. The relevance is gradient × input."""
     import json
 
     from dragoman.inspection.relevance import token_relevance

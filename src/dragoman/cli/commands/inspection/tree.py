@@ -26,7 +26,7 @@ def tree(
             "--exact",
             min=0,
             metavar="N",
-            help="Compare with exact search, which may expand N beginnings of translations (0: no exact search).",
+            help="Compare with exact search, which may expand N prefixes (0: no exact search).",
         ),
     ] = 0,
 ) -> None:

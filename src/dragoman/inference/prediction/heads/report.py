@@ -38,7 +38,7 @@ def choose_threshold(examples: Sequence[Question], predictions: Sequence[AnswerP
 def compare_with_labels(
     head: HeadConfig, examples: Sequence[Any], predictions: Sequence[Any], samples: int = 1000
 ) -> Report:
-    """Return the measures of a head's predictions for labelled examples.
+    """Return the metrics of a head's predictions for labelled examples.
 
     samples: number of bootstrap samples for the intervals; 0: no intervals. Raises DataError for invalid labels,
     and ConfigError for a masked language model, whose texts have no labels.

@@ -1,4 +1,4 @@
-// A matrix of counts as a table. The shade of a cell is its share of the row.
+// A matrix of counts as a table. The shade of a cell is its fraction of the row.
 
 import { make } from "../dom.js";
 
