@@ -66,7 +66,7 @@ class PredictionJob:
 class WaitingTexts:
     """The texts of a request that wait for their predictions.
 
-    predictions: those that are known, in the order of the texts. seconds: the share of the request, by tokens, of the
+    predictions: those that are known, in the order of the texts. seconds: the fraction of the request, by tokens, of the
     time that its batches took.
     """
 
