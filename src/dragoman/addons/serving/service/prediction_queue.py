@@ -66,8 +66,8 @@ class PredictionJob:
 class WaitingTexts:
     """The texts of a request that wait for their predictions.
 
-    predictions: those that are known, in the order of the texts. seconds: the fraction of the request, by tokens, of the
-    time that its batches took.
+    predictions: those that are known, in the order of the texts. seconds: the time of its batches,
+    multiplied by its fraction of their tokens.
     """
 
     predictor: BatchedPredictor
