@@ -55,12 +55,14 @@ def test_data_check_of_plain_text(tmp_path: Path, capsys: pytest.CaptureFixture)
         (["--tsv", "a", "data.language=ja"], "unknown setting data.language"),
         (["--tsv", "a", "data.train.source_collumn=2"], "did you mean data.train.source_column"),
         (["--tsv", "a", "max_words=2"], "did you mean data.cleaning.max_words"),
-        (["--source", "a"], "give either both `source` and `target`"),
+        (["--source", "a"], "give one corpus"),
+        (["--tsv", "a", "--text", "a"], "give one corpus"),
+        (["--source", "a", "data.train.tsv=a"], "give one corpus"),
         (["--text", "a", "data.train.heading=x"], "set `documents` to file"),
         (["--text", "a", "data.train.jsonl=b"], "data.train"),
         (["--text", "missing"], "missing"),
         (["a"], "pass it as --source FILE and --target FILE"),
-        ([], "there is no corpus"),
+        ([], "give one corpus"),
     ],
 )
 def test_data_check_refuses_unsuitable_settings(

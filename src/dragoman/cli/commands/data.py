@@ -25,8 +25,8 @@ app = CommandGroup(
 )
 
 _USAGE = (
-    "there is no corpus: give sentence pairs as --source FILE and --target FILE, as --tsv FILE, or by settings, such "
-    "as data.train.jsonl=FILE; give plain text as --text FILE, or by data.train.jsonl=FILE data.train.field=KEY"
+    "give one corpus: sentence pairs as --source FILE and --target FILE, as --tsv FILE, or by settings, such "
+    "as data.train.jsonl=FILE; plain text as --text FILE, or by data.train.jsonl=FILE data.train.field=KEY"
 )
 _TEXT = ("data.train.text=", "data.train.field=")
 """Settings that only a corpus of plain text has."""
@@ -67,10 +67,15 @@ def check(
 
     The limit on subword tokens is not checked, because it needs a tokeniser.
     """
+    from dragoman.base.errors import ConfigError
+
     check_settings(settings or [], "data.cleaning.max_words=60", "--source FILE and --target FILE")
     files = {"source": source, "target": target, "tsv": tsv, "text": text}
-    given = [f"data.train.{name}={json.dumps(str(path))}" for name, path in files.items() if path is not None]
-    report = _check([*given, *(settings or [])])
+    given = {name: path for name, path in files.items() if path is not None}
+    if given.keys() not in ({"source", "target"}, {"tsv"}, {"text"}, set()):
+        raise ConfigError(_USAGE)
+    overrides = [f"data.train.{name}={json.dumps(str(path))}" for name, path in given.items()]
+    report = _check([*overrides, *(settings or [])])
     if as_json:
         print(json.dumps({**report.to_json(), "kept": report.kept}))
     else:
