@@ -222,13 +222,7 @@ def test_an_impossible_run_folder_is_reported(failure, text: Path, tmp_path: Pat
         message = failure(*_train(out, text, text))[1]
         assert str(out) in message
         assert "choose another path" in message
-        assert "choose another path" in failure("demo", "--out", out)[1]
     assert text.read_text() == "a dog runs\ntwo dogs sleep\n"
-
-
-def test_the_demo_checks_its_settings_first(failure, tmp_path: Path) -> None:
-    assert "train.max_steps" in failure("demo", "--out", tmp_path / "demo", "train.max_stps=3")[1]
-    assert not (tmp_path / "demo" / "corpus").exists()
 
 
 def test_no_input_is_overwritten(failure, model: Path, text: Path) -> None:

@@ -27,13 +27,11 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 COMMANDS = {
     "train": [],
     "train-seeds": ["seeds=2"],
-    "demo": ["demo"],
     "average": ["average", "model"],
     "export": ["export", "model", "--to", "ctranslate2"],
     "export-marian": ["export", "model", "--to", "marian"],
     "import": ["import", "model"],
     "inspect": ["inspect", "model", "a dog"],
-    "positions": ["positions"],
 }
 
 
@@ -51,13 +49,11 @@ FILE_COMMANDS = {
     "--output": ["translate", "model", "-i", "text", "--output", "mine"],
     "--alignments": ["translate", "model", "-i", "text", "--alignments", "mine"],
     "--tree": ["translate", "model", "-i", "text", "--tree", "mine"],
-    "document": ["translate-document", "model", "-i", "text", "--output", "mine"],
     "align": ["align", "--source", "text", "--target", "text", "--output", "mine"],
     "--draw": ["align", "--source", "text", "--target", "text", "--draw", "mine"],
     "--scores": ["align", "--source", "text", "--target", "text", "--scores", "mine"],
     "lexicon": ["lexicon", "--source", "text", "--target", "text", "--output", "mine"],
     "predict": ["predict", "model", "-i", "text", "--output", "mine"],
-    "client": ["client", "http://127.0.0.1:9", "--target", "de", "-i", "text", "--output", "mine"],
     "--out": ["tune", "model", "--source", "text", "--reference", "text", "--out", "mine"],
 }
 
