@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import regex
 
 from dragoman.base.cancellation import until_cancelled
-from dragoman.text.languages.codes import base_language
+from dragoman.text.languages.codes import base_language, bcp47
 from dragoman.text.sentences.division import MAX_LENGTH, count_letters, divide
 from dragoman.text.sentences.library import segment
 
@@ -35,7 +35,7 @@ class Splitter:
         without whitespace at either end. trim: returns the (begin, end) characters of the part of a sentence to
         translate; None for all of it. whole_lines: treat each line as one sentence.
         """
-        self._language = language
+        self._language = _library_code(language)
         self._fits, self._trim, self._whole_lines = fits, trim, whole_lines
         self.oversized = 0
 
@@ -53,7 +53,7 @@ class Splitter:
         bullet = _BULLET.match(text, begin, end)
         begin = begin if bullet is None else bullet.end()
         line = text[begin:end]
-        for sentence in until_cancelled([line] if self._whole_lines else segment(line, base_language(self._language))):
+        for sentence in until_cancelled([line] if self._whole_lines else segment(line, self._language)):
             parts = divide(sentence, self._is_short)
             self.oversized += len(parts) > 1
             for part in parts:
@@ -66,6 +66,12 @@ class Splitter:
 
     def _is_short(self, text: str) -> bool:
         return count_letters(text) <= MAX_LENGTH and (self._fits is None or self._fits(text))
+
+
+def _library_code(code: str) -> str:
+    """Return the code of a language in the library. Two letters need no import of langcodes, which takes 0.1 s."""
+    language = bcp47(code).partition("-")[0].lower()
+    return language if len(language) == 2 else base_language(code)
 
 
 def has_letters(text: str) -> bool:
