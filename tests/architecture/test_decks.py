@@ -54,7 +54,7 @@ def test_everything_that_the_page_names_exists() -> None:
         ("`test_decks.py::test_every_item_can_be_followed`", None),
         ("`test_dock.py::test_every_item_can_be_followed`", "no such file of tests"),
         ("`test_decks.py::test_no_item_can_be_followed`", "no such test"),
-        ("`dragoman.Translator.attention`", None),
+        ("`dragoman.Translator.translate`", None),
         ("`dragoman.Translator.hearing`", "no such name"),
         ("`lecture_code.attention_as_convolution.Convolution9d`", "no such name"),
         ("[variants](reference/variants.md#presets), [here](#a-heading-000)\n\n# A heading: 000\n", None),
