@@ -295,7 +295,7 @@ def test_every_task_compares_before_it_prepares(
 
     for name in (
         "translation.job.prepare",
-        "text_job.prepare_texts",
+        "corpora.text_job.prepare_texts",
     ):
         monkeypatch.setattr(f"dragoman.tasks.{name}", stop)
     monkeypatch.setattr("dragoman.tasks.labelled.job.train_tokenizers", stop)
