@@ -107,7 +107,7 @@ def test_the_result_does_not_depend_on_the_number_of_processes(
     server: Server, tmp_path: Path, prepared: tuple[dict[str, str], int]
 ) -> None:
     write(tmp_path)
-    process = start(server, tmp_path, workers=3)
+    process = start(server, tmp_path, workers=2)
     assert process.wait() == 0, process.said
     assert contents(tmp_path) == prepared[0]
 
