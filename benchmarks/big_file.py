@@ -27,7 +27,7 @@ from dragoman import Translator
 from dragoman.base.settings.load import dump_settings
 from dragoman.checkpoint.folder import model_parameters, write_model_folder
 from dragoman.checkpoint.meta import Meta
-from dragoman.models.architectures.seq2seq import ModelConfig
+from dragoman.models.kinds.encoder_decoder import ModelConfig
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
 
 SYLLABLES = [one + two for one in "bdfgklmnprst" for two in ("a", "e", "i", "o", "u")]

@@ -39,7 +39,7 @@ def imported(source: Path) -> ModuleType:
         own = next(name for name in names if (source / f"dragoman/base/{name}.py").is_file())
         importlib.import_module(f"dragoman.base.{own.replace('/', '.')}").keep_large_tensors_on_heap()
         importlib.import_module("dragoman.decode.search")
-        return importlib.import_module("dragoman.models.architectures.seq2seq")
+        return importlib.import_module("dragoman.models.kinds.encoder_decoder")
     finally:
         sys.path.pop(0)
 

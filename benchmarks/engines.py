@@ -36,7 +36,7 @@ from dragoman.exchange.ctranslate2.folder import export
 from dragoman.exchange.ctranslate2.specification import library, token_names
 from dragoman.figures.canvas import new_figure, save
 from dragoman.metrics.bleu import BLEU
-from dragoman.models.architectures.seq2seq import ModelConfig
+from dragoman.models.kinds.encoder_decoder import ModelConfig
 from dragoman.native import compiler
 
 Contender = Callable[[Sequence[str], int, int], list[str]]

@@ -29,8 +29,8 @@ from torch import Tensor
 
 from dragoman.base.machine.startup import keep_large_tensors_on_heap
 from dragoman.data.batches.batch import collate
-from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
 from dragoman.models.interface import State, tree_map
+from dragoman.models.kinds.encoder_decoder import ModelConfig, Seq2Seq
 from dragoman.training.objectives.cross_entropy import CrossEntropy
 
 VOCABULARY, SHORT_SOURCE, FULL_UP_TO, DECODED, REPEATED = 1000, 64, 4096, 32, 8192

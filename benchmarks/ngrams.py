@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 import dragoman
 from dragoman.base.settings.yaml import dump_yaml
 from dragoman.checkpoint.folder import load_model_folder
-from dragoman.models.architectures.ngram import NgramModel, NgramTable
+from dragoman.models.kinds.ngram import NgramModel, NgramTable
 from dragoman.statistical.ngrams.arpa_reader import read_arpa
 from dragoman.statistical.ngrams.counts import NgramCounts, count_ngrams
 from dragoman.statistical.ngrams.kneser_ney import ModifiedKneserNeyConfig, adjusted_counts, interpolate

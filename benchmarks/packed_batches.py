@@ -24,7 +24,7 @@ from dragoman.base.machine.startup import find_tcmalloc
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.data.batches.plan import BatchConfig, plan_epoch
 from dragoman.data.files.lines import open_lines
-from dragoman.models.architectures.seq2seq import ModelConfig
+from dragoman.models.kinds.encoder_decoder import ModelConfig
 from dragoman.training.objectives.cross_entropy import CrossEntropy
 
 SUBWORDS_PER_WORD, LONGEST, VOCABULARY = 1.15, 120, 10_000

@@ -28,7 +28,7 @@ from dragoman import Predictor, import_model
 from dragoman.base.errors import DragomanError
 from dragoman.data.corpora.inputs import read_lines
 from dragoman.inference.prediction.outputs import length_batches
-from dragoman.models.architectures.encoder_only import EncoderOnlyConfig
+from dragoman.models.kinds.encoder_only import EncoderOnlyConfig
 from dragoman.native.build import best_library
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import TextConfig, VocabularySizes, train_tokenizers

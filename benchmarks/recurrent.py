@@ -35,7 +35,7 @@ from training.sizes import CLIP, DROPOUT, PIECES, SMOOTHING
 
 from dragoman.base.machine.startup import keep_large_tensors_on_heap
 from dragoman.data.batches.batch import Batch
-from dragoman.models.architectures.seq2seq import ModelConfig
+from dragoman.models.kinds.encoder_decoder import ModelConfig
 from dragoman.models.parts import count_parameters
 from dragoman.text.symbols import BOS, EOS, PAD, UNK
 from dragoman.training.config import LoopConfig

@@ -26,8 +26,8 @@ from torch import Tensor
 
 from dragoman.base.machine.startup import keep_large_tensors_on_heap
 from dragoman.data.batches.batch import Batch, collate, pad
-from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
 from dragoman.models.interface import tensors
+from dragoman.models.kinds.encoder_decoder import ModelConfig, Seq2Seq
 from dragoman.text.symbols import BOS, EOS
 from dragoman.training.objectives.cross_entropy import CrossEntropy
 

@@ -17,7 +17,7 @@ from dragoman.decode.search import Hypothesis, SearchConfig, search
 from dragoman.engines.cuda.session import CudaRequest, CudaSession, Model
 from dragoman.engines.engine import Row
 from dragoman.engines.native.request import NativeRequest
-from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
+from dragoman.models.kinds.encoder_decoder import ModelConfig, Seq2Seq
 from dragoman.text.symbols import EOS
 
 VOCABULARY, SOURCE, OUTPUT = 10_000, 20, 25

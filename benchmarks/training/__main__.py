@@ -148,7 +148,7 @@ class Measurement:
         """Measure FLOPs per target token, and FLOP/s of a large product in fp32 and in bf16 (key True)."""
         import torch
 
-        from dragoman.models.architectures.seq2seq import ModelConfig
+        from dragoman.models.kinds.encoder_decoder import ModelConfig
         from dragoman.tasks.corpora.job import flops_per_target_token
         from dragoman.text.tokenizers import VocabularySizes
         from dragoman.training.profiling.utilisation import measure_rate

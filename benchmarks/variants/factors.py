@@ -8,7 +8,7 @@ from setting_choices import Choice, assemble, choices
 from dragoman.base.errors import DragomanError
 from dragoman.base.settings.config import kinds, union_members
 from dragoman.base.settings.load import parse_settings
-from dragoman.models.architectures.seq2seq import ModelConfig
+from dragoman.models.kinds.encoder_decoder import ModelConfig
 from dragoman.tasks.translation.config import TranslationRun
 
 WIDTH, LAYERS, HEADS, FEEDFORWARD = 96, 2, 4, 192

@@ -7,7 +7,7 @@ import pytest
 from repository import ROOT
 
 from dragoman.inference.abilities import PROTOCOLS
-from dragoman.models.kinds import ABILITIES, KINDS
+from dragoman.models.kinds.registry import ABILITIES, KINDS
 
 SOURCE = ROOT / "src" / "dragoman"
 ROOMS = {

@@ -11,7 +11,7 @@ from documented import command, options
 from repository import ROOT
 
 from dragoman.base.settings.config import known_settings
-from dragoman.tasks.kinds import TASKS
+from dragoman.tasks.registry import TASKS
 from dragoman.tasks.train import load_recipe
 
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])

@@ -35,7 +35,7 @@ def test_imports_go_down_only(tmp_path: Path) -> None:
     [
         ("base/errors.py", "import dragoman.text.symbols"),
         ("nn/__init__.py", "import dragoman.models.interface"),
-        ("decode/__init__.py", "import dragoman.models.architectures.seq2seq"),
+        ("decode/__init__.py", "import dragoman.models.kinds.encoder_decoder"),
         ("metrics/__init__.py", "import dragoman.decode"),
         ("training/__init__.py", "import dragoman.cli"),
         ("inference/__init__.py", "import dragoman.addons.documents.document"),

@@ -22,4 +22,4 @@ def test_everything_that_the_page_names_exists() -> None:
 
 @pytest.mark.parametrize("path", ["nn/scorer.py", "decode/rule/", "docs/lectures/"])
 def test_a_wrong_path_is_found(path: str) -> None:
-    assert missing(f"- **a part**: `{path}`; `nn/scorers.py`, `tests/architecture/`") == [path]
+    assert missing(f"- **a part**: `{path}`; `nn/attention/scorers.py`, `tests/architecture/`") == [path]

@@ -14,10 +14,10 @@ from dragoman.base.settings.load import load_settings
 from dragoman.cli.main import main
 from dragoman.data.batches.batch import collate, collate_text
 from dragoman.data.batches.shapes import BatchShapes
-from dragoman.models.architectures.language_model import LanguageModelConfig
-from dragoman.models.architectures.seq2seq import ModelConfig
+from dragoman.models.kinds.decoder_only import LanguageModelConfig
+from dragoman.models.kinds.encoder_decoder import ModelConfig
 from dragoman.nn.dropout import scale_dropout
-from dragoman.tasks.kinds import open_job
+from dragoman.tasks.registry import open_job
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.objectives.scheduled_sampling import ConstantRatioConfig, ScheduledSampling
 from dragoman.training.objectives.cross_entropy import CrossEntropy

@@ -6,7 +6,7 @@ from dragoman.base.errors import ConfigError
 from dragoman.base.settings.config import known_settings
 from dragoman.base.settings.synonyms import find_synonyms
 from dragoman.cli.setting_names import check_setting_names
-from dragoman.tasks.kinds import TRANSLATION
+from dragoman.tasks.registry import TRANSLATION
 from dragoman.tasks.train import load_recipe
 
 BASE = ["data={train: {tsv: a}, valid: {tsv: b}}", "out=run"]

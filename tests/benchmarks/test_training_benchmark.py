@@ -14,7 +14,7 @@ import torch
 from repository import ROOT
 
 from dragoman.data.batches.batch import collate
-from dragoman.models.architectures.seq2seq import ModelConfig
+from dragoman.models.kinds.encoder_decoder import ModelConfig
 
 FOLDER = ROOT / "benchmarks" / "training"
 MODULES = ("contender", "gate", "sizes", "worker", "programs", "programs.plain", "programs.reference")

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from repository import ROOT
 
-from dragoman.models.architectures.seq2seq import ModelConfig
+from dragoman.models.kinds.encoder_decoder import ModelConfig
 
 FOLDER = ROOT / "benchmarks" / "variants"
 MODULES = ("factors", "covering", "design", "budget", "runs", "interactions", "picture", "report")

@@ -10,7 +10,7 @@ from trained_model import FOLDER as MODEL
 PROGRAM = """
 import sys
 from dragoman import Translator
-from dragoman.models.architectures.seq2seq import ModelConfig
+from dragoman.models.kinds.encoder_decoder import ModelConfig
 Translator.load(sys.argv[1], device="cpu").translate(["a"])
 for kind in ("learned", "relative", "rotary", "alibi", "one_hot"):
     ModelConfig.model_validate({"positions": {"kind": kind}})

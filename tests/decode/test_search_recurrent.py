@@ -11,8 +11,8 @@ from searching import searched
 from dragoman.data.batches.batch import pad
 from dragoman.decode.forced import force
 from dragoman.decode.search import Hypothesis, SearchConfig
-from dragoman.models.architectures.seq2seq import Seq2Seq
 from dragoman.models.interface import Memory
+from dragoman.models.kinds.encoder_decoder import Seq2Seq
 from dragoman.text.symbols import BOS, EOS
 
 SOURCES = [[5, 9, 4, EOS], [7, EOS], [12, 4, 16, 11, EOS]]

@@ -10,8 +10,8 @@ from dragoman.data.batches.batch import pad
 from dragoman.decode.forced import force
 from dragoman.decode.rules.length_penalty import GNMTPenalty, LengthPenalty, MeanLogProbability, NoPenalty
 from dragoman.decode.search import Hypothesis, SearchConfig
-from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
 from dragoman.models.interface import Memory, Output, State
+from dragoman.models.kinds.encoder_decoder import ModelConfig, Seq2Seq
 from dragoman.nn.attention.recording import recording
 from dragoman.text.symbols import BOS, EOS
 

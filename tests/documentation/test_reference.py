@@ -15,7 +15,7 @@ from dragoman.base.settings.reference import markdown, plain, sections, select
 from dragoman.base.settings.shared_groups import ListedPaths
 from dragoman.cli.main import main
 from dragoman.cli.settings_addresses import addresses
-from dragoman.tasks.kinds import TASKS
+from dragoman.tasks.registry import TASKS
 from dragoman.tasks.translation.config import TranslationRun
 
 sys.path.insert(0, str(ROOT / "docs"))

@@ -17,7 +17,7 @@ from tiny_model import write_tiny_model
 from dragoman.base.errors import DragomanError, Interrupted
 from dragoman.checkpoint import folder as folders
 from dragoman.cli.main import main
-from dragoman.tasks.kinds import TASKS
+from dragoman.tasks.registry import TASKS
 from dragoman.tasks.seeds import SEEDS_FILE
 from dragoman.text.tokenizers import SOURCE_FILE, TARGET_FILE
 from dragoman.training.profiling.profile import JSON_FILE, TEXT_FILE

@@ -13,10 +13,10 @@ from setting_choices import choices
 from dragoman.base.settings.config import Config, kinds, union_members
 from dragoman.base.settings.load import all_overrides, load_settings
 from dragoman.base.settings.yaml import parse_yaml
-from dragoman.models.architectures.seq2seq import PRESETS
-from dragoman.models.architectures.statistical import MethodConfig
 from dragoman.models.heads.union import HeadConfig
-from dragoman.tasks.kinds import TASKS
+from dragoman.models.kinds.encoder_decoder import PRESETS
+from dragoman.models.kinds.statistical import MethodConfig
+from dragoman.tasks.registry import TASKS
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.training.task import RunConfig
 

@@ -16,7 +16,7 @@ from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.engines.engine import Engine, Pair, Prefix, Row
 from dragoman.exchange.ctranslate2.folder import ComputeSettings, load_into_ctranslate2
 from dragoman.exchange.ctranslate2.specification import POSITIONS, token_names
-from dragoman.models.architectures.seq2seq import ModelConfig
+from dragoman.models.kinds.encoder_decoder import ModelConfig
 from dragoman.text.symbols import BOS, EOS, PAD, UNK
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
 

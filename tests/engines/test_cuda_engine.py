@@ -19,7 +19,7 @@ from dragoman.engines.cuda.engine import CudaEngine, unsupported
 from dragoman.engines.cuda.session import CudaRequest, CudaSession, Model
 from dragoman.engines.cuda.slots import Slots
 from dragoman.engines.engine import Row
-from dragoman.models.architectures.seq2seq import Seq2Seq
+from dragoman.models.kinds.encoder_decoder import Seq2Seq
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -13,7 +13,7 @@ from dragoman import Translator
 from dragoman.base.errors import ConfigError
 from dragoman.engines.cuda.engine import unsupported
 from dragoman.engines.native.model import stacks
-from dragoman.models.architectures.seq2seq import ModelConfig
+from dragoman.models.kinds.encoder_decoder import ModelConfig
 from dragoman.native.embeddings import UnsupportedModelError
 from dragoman.native.packing import Packing
 

@@ -17,8 +17,8 @@ from dragoman.decode.search import SearchConfig, search
 from dragoman.engines.engine import AttentionEngine
 from dragoman.engines.torch.engine import TorchEngine
 from dragoman.inference.translation.translator import Translator
-from dragoman.models.architectures.ensemble import Ensemble
 from dragoman.models.interface import SourceModel
+from dragoman.models.kinds.ensemble import Ensemble
 from dragoman.text.symbols import BOS, EOS, UNK
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
 

@@ -13,7 +13,7 @@ from dragoman.checkpoint.folder import model_parameters, write_model_folder
 from dragoman.checkpoint.meta import Meta
 from dragoman.cli.main import main
 from dragoman.inference.translation.translator import Translator
-from dragoman.tasks.kinds import open_job
+from dragoman.tasks.registry import open_job
 from dragoman.text.tokenizers import Tokenizers
 
 TEXTS = [*SOURCES, "", "dogs run ."]

@@ -23,8 +23,8 @@ from dragoman.decode.search import Hypothesis, SearchConfig, search
 from dragoman.engines.engine import Prefix, Row
 from dragoman.engines.unknown_words import UnknownWords, read_dictionary
 from dragoman.inference.translation.translator import Translator
-from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
 from dragoman.models.interface import Decoder, Memory, State
+from dragoman.models.kinds.encoder_decoder import ModelConfig, Seq2Seq
 from dragoman.text.symbols import BOS, EOS, UNK
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
 

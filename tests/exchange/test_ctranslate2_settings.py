@@ -8,7 +8,7 @@ from variant_settings import Settings, Single, holding, label, made, refusal, si
 
 from dragoman.base.errors import ModelError
 from dragoman.exchange.ctranslate2.expressible import DECISIONS, check_expressible
-from dragoman.models.architectures.seq2seq import ModelConfig
+from dragoman.models.kinds.encoder_decoder import ModelConfig
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
 
 pytest.importorskip("ctranslate2")

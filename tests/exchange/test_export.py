@@ -16,7 +16,7 @@ from dragoman.cli.main import main
 from dragoman.exchange.ctranslate2 import expressible
 from dragoman.exchange.ctranslate2.folder import export
 from dragoman.exchange.ctranslate2.specification import token_names
-from dragoman.models.architectures.seq2seq import ModelConfig
+from dragoman.models.kinds.encoder_decoder import ModelConfig
 from dragoman.text.vocabularies.character import CharacterConfig
 
 ctranslate2 = pytest.importorskip("ctranslate2")

@@ -22,7 +22,7 @@ from dragoman.data.batches.batch import pad
 from dragoman.decode.forced import force
 from dragoman.models.families.family import ProjectedOutput
 from dragoman.models.interface import LengthLimit, State, Trial
-from dragoman.models.kinds import KINDS, ModelKind
+from dragoman.models.kinds.registry import KINDS, ModelKind
 from dragoman.models.settings import ModelSettings
 from dragoman.text.symbols import BOS, EOS, PAD, UNK
 from dragoman.text.tokenizers import VocabularySizes

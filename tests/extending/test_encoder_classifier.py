@@ -21,12 +21,12 @@ from dragoman.metrics.score import Score
 from dragoman.models.families.family import SideContext
 from dragoman.models.families.union import EncoderConfig
 from dragoman.models.interface import Trial
-from dragoman.models.kinds import ModelKind, register
+from dragoman.models.kinds.registry import ModelKind, register
 from dragoman.models.settings import ModelSettings
 from dragoman.nn.dropout import DropoutConfig
 from dragoman.nn.embedding import Embedding, token_table
 from dragoman.nn.positions.rotary import RotaryConfig
-from dragoman.tasks import kinds
+from dragoman.tasks import registry
 from dragoman.text.tokenizers import VocabularySizes
 from dragoman.training.objectives.objective import Loss
 from dragoman.training.task import Content, Job, RunConfig, Task
@@ -106,7 +106,7 @@ class ClassificationJob(Job):
 
 
 register(ModelKind("classifier", ClassifierConfig, "classifier", ("source",), "labels", frozenset({"predict"}), "it"))
-kinds.register(kinds.TaskKind("dog_counting", ClassificationRun, ClassificationJob))
+registry.register(registry.TaskKind("dog_counting", ClassificationRun, ClassificationJob))
 
 
 def recipe(start: str) -> dict[str, Any]:

@@ -107,7 +107,7 @@ def show(folder: Path) -> None:
     from dragoman.checkpoint.folder import load_model_folder
     from dragoman.cli.main import main
     from dragoman.inference.translation.translator import Translator
-    from dragoman.models.architectures.seq2seq import ModelConfig
+    from dragoman.models.kinds.encoder_decoder import ModelConfig
 
     assert Path(dragoman.__file__).is_relative_to(folder), dragoman.__file__
 

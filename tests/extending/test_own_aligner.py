@@ -18,7 +18,7 @@ from dragoman.checkpoint.folder import read_config, write_model_folder
 from dragoman.checkpoint.meta import Meta
 from dragoman.cli.main import main
 from dragoman.engines.engine import Row
-from dragoman.models.kinds import KINDS, ModelKind
+from dragoman.models.kinds.registry import KINDS, ModelKind
 from dragoman.models.settings import ModelSettings
 from dragoman.statistical.alignment.links import Alignment
 from dragoman.text.tokenizers import VocabularySizes

@@ -30,7 +30,7 @@ from dragoman.models.attention_weights import END
 from dragoman.models.families.family import SideContext
 from dragoman.models.families.union import EncoderConfig
 from dragoman.models.interface import Trial
-from dragoman.models.kinds import KINDS, ModelKind
+from dragoman.models.kinds.registry import KINDS, ModelKind
 from dragoman.models.settings import ModelSettings
 from dragoman.nn.dropout import DropoutConfig
 from dragoman.nn.embedding import Embedding, token_table

@@ -23,14 +23,14 @@ from dragoman.engines.registry import ENGINES, EngineKind, register_engine
 from dragoman.metrics.metric import Metric, Outputs
 from dragoman.metrics.registry import METRICS
 from dragoman.metrics.registry import register as register_metric
+from dragoman.nn.attention.scorers import SCORERS, DotConfig, Scorer
 from dragoman.nn.positions.union import POSITIONS
-from dragoman.nn.scorers import SCORERS, DotConfig, Scorer
 from dragoman.tasks.train import load_recipe
 
 NEGATIVE = """
 from typing import Literal
 from dragoman.base.settings.config import Config
-from dragoman.nn.scorers import SCORERS, Scorer
+from dragoman.nn.attention.scorers import SCORERS, Scorer
 
 class Negative(Scorer):
     def fold(self, queries):
@@ -233,7 +233,7 @@ def test_a_run_records_the_modules_of_the_command_line(trained: Path) -> None:
         ("json.py", "one = 1\n", "json.py has the name of another module, "),
         (
             "broken.py",
-            "from dragoman.nn.scorers import SCORERS, DotConfig\nSCORERS.register(DotConfig)\n",
+            "from dragoman.nn.attention.scorers import SCORERS, DotConfig\nSCORERS.register(DotConfig)\n",
             "ValueError: another scorer is registered as 'dot': choose another kind at broken.py:2",
         ),
     ],

@@ -10,9 +10,9 @@ from dragoman.base.errors import ConfigError
 from dragoman.cli.main import main
 from dragoman.figures.head_lines import head_lines
 from dragoman.figures.masks import applied_masks, mask_maps
-from dragoman.models.architectures.language_model import LanguageModelConfig
-from dragoman.models.architectures.seq2seq import ModelConfig
 from dragoman.models.attention_weights import AttentionMap
+from dragoman.models.kinds.decoder_only import LanguageModelConfig
+from dragoman.models.kinds.encoder_decoder import ModelConfig
 from dragoman.nn.mask import Mask
 from dragoman.text.tokenizers import VocabularySizes
 from dragoman.training.optimisers.schedule import CosineConfig, InverseSquareRootConfig

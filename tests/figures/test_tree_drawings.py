@@ -18,7 +18,7 @@ from dragoman.figures.text_layout import text_width
 from dragoman.inference.prediction.outputs import compute_outputs
 from dragoman.inference.prediction.predict import predict
 from dragoman.inference.prediction.predictor import Predictor
-from dragoman.models.architectures.encoder_only import EncoderOnlyConfig
+from dragoman.models.kinds.encoder_only import EncoderOnlyConfig
 from dragoman.nn.attention.recording import recording
 from dragoman.text.tokenizers import VocabularySizes
 from dragoman.text.trees.brackets import parse_tree

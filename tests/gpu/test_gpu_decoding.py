@@ -12,7 +12,7 @@ from dragoman.decode.search import Hypothesis
 from dragoman.engines.cuda.engine import unsupported
 from dragoman.engines.cuda.session import CudaRequest, CudaSession, Model
 from dragoman.engines.engine import Row
-from dragoman.models.architectures.seq2seq import Seq2Seq
+from dragoman.models.kinds.encoder_decoder import Seq2Seq
 
 
 def _model(chance: random.Random, seed: int) -> Seq2Seq:

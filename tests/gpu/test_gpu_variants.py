@@ -13,7 +13,7 @@ from variant_settings import Case, Settings, cases
 from dragoman.data.batches.batch import Batch, pad
 from dragoman.data.batches.shapes import BatchShapes
 from dragoman.decode.search import SearchConfig
-from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
+from dragoman.models.kinds.encoder_decoder import ModelConfig, Seq2Seq
 from dragoman.text.symbols import EOS
 from dragoman.training.objectives.cross_entropy import CrossEntropy
 

@@ -17,7 +17,7 @@ from dragoman.checkpoint.meta import Meta
 from dragoman.checkpoint.tensors import model_parameters
 from dragoman.cli.main import main
 from dragoman.data.batches.masking import MASK
-from dragoman.models.architectures.encoder_only import EncoderOnlyConfig
+from dragoman.models.kinds.encoder_only import EncoderOnlyConfig
 from dragoman.text.symbols import BOS, EOS
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
 

@@ -11,7 +11,7 @@ from toys import fit
 from variant_settings import Case, Settings, cases
 
 from dragoman.data.batches.batch import Batch, collate
-from dragoman.models.architectures.seq2seq import ModelConfig
+from dragoman.models.kinds.encoder_decoder import ModelConfig
 
 SYMBOLS = range(4, 10)
 ROWS, WARMUP = 64, 15

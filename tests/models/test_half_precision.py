@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from variant_settings import Case, cases
 
 from dragoman.data.batches.batch import Batch, collate
-from dragoman.models.architectures.seq2seq import ModelConfig
+from dragoman.models.kinds.encoder_decoder import ModelConfig
 from dragoman.training.objectives.cross_entropy import CrossEntropy
 
 SIZE = 20

@@ -11,7 +11,7 @@ from tiny_model import write_tiny_model
 
 from dragoman import train
 from dragoman.checkpoint.tensors import load_tensors
-from dragoman.models.architectures.encoder_only import EncoderOnlyConfig
+from dragoman.models.kinds.encoder_only import EncoderOnlyConfig
 from dragoman.nn.embedding import document_starts, occur_in_both
 from dragoman.text.symbols import BOS, EOS, PAD, UNK
 from dragoman.text.tokenizers import VocabularySizes

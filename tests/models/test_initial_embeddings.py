@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.data.batches.batch import collate
-from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
+from dragoman.models.kinds.encoder_decoder import ModelConfig, Seq2Seq
 from dragoman.text.symbols import EOS, UNK
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
 from dragoman.training.optimisers.adam import AdamConfig

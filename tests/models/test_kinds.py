@@ -17,11 +17,11 @@ from dragoman.cli.main import main
 from dragoman.models.description.describe import describe_model
 from dragoman.models.description.description_text import numbers_text
 from dragoman.models.interface import Trial
-from dragoman.models.kinds import ABILITIES, KINDS, LANGUAGE_MODEL, TRANSLATION_MODEL, ModelKind, register
+from dragoman.models.kinds.registry import ABILITIES, KINDS, LANGUAGE_MODEL, TRANSLATION_MODEL, ModelKind, register
 from dragoman.models.settings import ModelSettings
-from dragoman.tasks.kinds import LANGUAGE_MODEL as TEXT_TASK
-from dragoman.tasks.kinds import TaskKind
-from dragoman.tasks.kinds import register as register_task
+from dragoman.tasks.registry import LANGUAGE_MODEL as TEXT_TASK
+from dragoman.tasks.registry import TaskKind
+from dragoman.tasks.registry import register as register_task
 from dragoman.tasks.train import load_recipe
 from dragoman.text.tokenizers import VocabularySizes
 

@@ -29,7 +29,7 @@ from dragoman.nn.positions.absolute import AbsoluteScheme
 from dragoman.nn.positions.naive import OneHotConfig
 from dragoman.nn.positions.sinusoidal import SinusoidalConfig
 from dragoman.nn.positions.union import PositionsConfig
-from dragoman.tasks.kinds import open_job
+from dragoman.tasks.registry import open_job
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.text.tokenizers import TextConfig
 from dragoman.training.run.setup import assemble

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from dragoman import Predictor, evaluate_labels, inspect, train
 from dragoman.base.errors import ConfigError
 from dragoman.cli.main import main
-from dragoman.models.architectures.encoder_only import EncoderOnlyConfig
 from dragoman.models.attention_weights import record_weights
 from dragoman.models.heads.pairs import divide_pairs
+from dragoman.models.kinds.encoder_only import EncoderOnlyConfig
 from dragoman.text.symbols import BOS, EOS, PAD
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from dragoman.models.architectures.language_model import DecoderOnly, LanguageModelConfig
+from dragoman.models.kinds.decoder_only import DecoderOnly, LanguageModelConfig
 from dragoman.nn.embedding import Projection
 from dragoman.text.symbols import BOS, EOS, PAD
 

@@ -8,9 +8,9 @@ import torch
 import variant_checks as checks
 from torch import Tensor, nn
 
-from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
 from dragoman.models.families import layered, transformer
 from dragoman.models.interface import State
+from dragoman.models.kinds.encoder_decoder import ModelConfig, Seq2Seq
 from dragoman.nn.attention.soft import SoftAttention
 from dragoman.nn.mask import Mask
 from dragoman.nn.mixture import Mixture

@@ -27,7 +27,7 @@ from variant_settings import (
     singles,
 )
 
-from dragoman.models.architectures.seq2seq import ModelConfig
+from dragoman.models.kinds.encoder_decoder import ModelConfig
 
 FIRST, SHARDS, ALL_SHARDS = 48, 6, 24
 """The FIRST models, which contain most pairs, are divided among SHARDS tests; all, among ALL_SHARDS slow ones."""

@@ -19,7 +19,7 @@ from dragoman.cli.main import main
 from dragoman.data.batches.batch import pad
 from dragoman.engines.choice import EngineChoice, ModelEngine, model_engine
 from dragoman.inference.prediction.outputs import compute_outputs, compute_vectors
-from dragoman.models.architectures.encoder_only import EncoderOnlyConfig
+from dragoman.models.kinds.encoder_only import EncoderOnlyConfig
 from dragoman.native.compiler import available
 from dragoman.native.embeddings import UnsupportedModelError
 from dragoman.native.encoder import NativeEncoder

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dragoman.data.batches.batch import pad
-from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
 from dragoman.models.families.bytenet import UnfoldingConfig
+from dragoman.models.kinds.encoder_decoder import ModelConfig, Seq2Seq
 from dragoman.nn.convolution import Convolution
 
 WIDTH, SIZE = 8, 20

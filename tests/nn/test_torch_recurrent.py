@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from dragoman.data.batches.batch import pad
-from dragoman.models.architectures.seq2seq import Seq2Seq
+from dragoman.models.kinds.encoder_decoder import Seq2Seq
 from dragoman.nn.recurrent.cell import Cell
 from dragoman.nn.recurrent.cells import CELLS as CLASSES
 from dragoman.nn.recurrent.connections import ResidualConfig

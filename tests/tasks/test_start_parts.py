@@ -12,7 +12,7 @@ from torch import Tensor
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.load import load_settings
 from dragoman.checkpoint.folder import load_model_folder
-from dragoman.tasks.kinds import TASKS, open_job
+from dragoman.tasks.registry import TASKS, open_job
 from dragoman.training.task import Job
 
 STACK = {"layers": 1, "heads": 2, "feedforward": 16, "norm": "pre"}

@@ -12,7 +12,7 @@ from dragoman.checkpoint.folder import read_config, read_meta
 from dragoman.decode.decoding import Sampling
 from dragoman.inference.translation.reranking.reranker import Reranker, RerankingConfig, ReverseConfig
 from dragoman.inference.translation.translator import Translator
-from dragoman.models.architectures.statistical import StatisticalConfig
+from dragoman.models.kinds.statistical import StatisticalConfig
 from dragoman.statistical.phrases.word_probabilities import FLOOR
 from dragoman.tasks.description import describe
 from dragoman.tasks.estimation import EstimationResult

@@ -7,7 +7,7 @@ import pytest
 import regex
 from fontTools.unicodedata import Scripts
 
-from dragoman.text.languages.scripts import language_scripts
+from dragoman.text.languages.usual_scripts import language_scripts
 from dragoman.text.scripts import character_scripts, dominant_system, parse_script, scripts_of
 
 FLORES_200 = """

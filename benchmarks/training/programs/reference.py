@@ -11,7 +11,7 @@ from torch.nn import functional
 from worker import Task
 
 from dragoman.data.batches.batch import Batch
-from dragoman.models.architectures.seq2seq import Seq2Seq
+from dragoman.models.kinds.encoder_decoder import Seq2Seq
 from dragoman.training.objectives.objective import TrainingPoint
 from dragoman.training.updates.update import StepResult, Update
 

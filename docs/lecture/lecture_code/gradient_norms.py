@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dragoman.models.architectures.seq2seq import Seq2Seq
+from dragoman.models.kinds.encoder_decoder import Seq2Seq
 from lecture_code.symbol_tasks import Examples, losses
 
 

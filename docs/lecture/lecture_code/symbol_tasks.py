@@ -8,7 +8,7 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn import functional
 
-from dragoman.models.architectures.seq2seq import Seq2Seq
+from dragoman.models.kinds.encoder_decoder import Seq2Seq
 from dragoman.text.symbols import BOS, SPECIAL_SYMBOLS
 
 FIRST = len(SPECIAL_SYMBOLS)

@@ -25,7 +25,7 @@ from dragoman.checkpoint.card.languages import Samples
 from dragoman.checkpoint.meta import FORMAT_VERSION, Meta, dump_meta, parse_meta
 from dragoman.checkpoint.tensors import Shape, load_tensors, model_parameters, read_shapes, save_tensors
 from dragoman.models.initialisation import SkipInitialValues
-from dragoman.models.kinds import ModelKind, kind_of, parse_model
+from dragoman.models.kinds.registry import ModelKind, kind_of, parse_model
 from dragoman.models.settings import ModelSettings
 from dragoman.text.tokenizers import Tokenizers, VocabularySizes
 
@@ -179,10 +179,10 @@ def check_serves(folder: Path, ability: str) -> ModelKind:
 def load_model_folder(folder: Path, device: torch.device, ability: str | None = None) -> LoadedModel:
     """Load a model folder, and return the model in evaluation mode on `device`.
 
-    ability: a key of `models.kinds.ABILITIES` that the model must support; None accepts any model. Raises ModelError
-    if the model lacks the ability. Before any parameter is read, raises ModelError with a list of all mismatches
-    (missing files, names and shapes of parameters, vocabulary sizes), and ResourceError if the parameters do not fit
-    into memory.
+    ability: a key of `models.kinds.registry.ABILITIES` that the model must support; None accepts any model. Raises
+    ModelError if the model lacks the ability. Before any parameter is read, raises ModelError with a list of all
+    mismatches (missing files, names and shapes of parameters, vocabulary sizes), and ResourceError if the parameters do
+    not fit into memory.
     """
     folder = Path(folder)
     meta = read_meta(folder)

@@ -12,7 +12,7 @@ from dragoman.base.errors import ConfigError
 from dragoman.base.log import info, warn
 from dragoman.base.settings.load import flatten
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
-from dragoman.models.kinds import ModelKind, kind_of
+from dragoman.models.kinds.registry import ModelKind, kind_of
 from dragoman.models.parts import Part, parts_of
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers

@@ -87,7 +87,7 @@ def _load() -> Names | None:
 def store_setting_names() -> Names:
     """Store and return the names of the current settings by kind of task. A full disk is not an error."""
     from dragoman.base.settings.config import known_settings
-    from dragoman.tasks.kinds import TASKS
+    from dragoman.tasks.registry import TASKS
 
     names: dict[str, Any] = {}
     for kind, task in TASKS.items():

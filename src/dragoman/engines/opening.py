@@ -23,8 +23,8 @@ from dragoman.engines.engine import Engine
 from dragoman.engines.registry import ENGINES, reference
 from dragoman.engines.router import Router
 from dragoman.exchange.ctranslate2.folder import ExportedModel
-from dragoman.models.architectures.ensemble import Ensemble
-from dragoman.models.kinds import kind_of
+from dragoman.models.kinds.ensemble import Ensemble
+from dragoman.models.kinds.registry import kind_of
 from dragoman.text.tokenizer import Tokenizer
 
 

@@ -15,9 +15,9 @@ from dragoman.base.machine.kernels import bfloat16_speed
 from dragoman.checkpoint.folder import LoadedModel
 from dragoman.engines.engine import AttentionEngine, Engine
 from dragoman.engines.native.automatic_precision import AutomaticPrecision, automatic_precision
-from dragoman.models.architectures.encoder_only import EncoderOnly
-from dragoman.models.architectures.ensemble import Ensemble
-from dragoman.models.kinds import STATISTICAL_MODEL
+from dragoman.models.kinds.encoder_only import EncoderOnly
+from dragoman.models.kinds.ensemble import Ensemble
+from dragoman.models.kinds.registry import STATISTICAL_MODEL
 
 Precision = Literal["float32", "float16", "bfloat16", "int8"]
 """Number format of matrix products. Formats other than float32 are faster, but change some outputs."""

@@ -20,7 +20,7 @@ from dragoman.evaluation.results import Evaluation
 from dragoman.evaluation.test_set import TestSet, warn_of_size
 from dragoman.inference.load import model_for
 from dragoman.metrics.registry import METRICS, metric_of, metrics_with
-from dragoman.models.kinds import kind_of
+from dragoman.models.kinds.registry import kind_of
 from dragoman.text.sentences.splitter import Splitter
 
 ROUGE = metrics_with("rougeL")

@@ -9,7 +9,7 @@ from dragoman.base.settings.yaml import dump_yaml
 from dragoman.checkpoint.folder import load_model_folder, read_config, write_model_folder
 from dragoman.checkpoint.meta import Meta
 from dragoman.checkpoint.tensors import model_parameters
-from dragoman.models.architectures.ngram import NgramModel
+from dragoman.models.kinds.ngram import NgramModel
 from dragoman.statistical.ngrams.arpa_reader import read_arpa
 from dragoman.statistical.ngrams.arpa_writer import arpa_words, write_arpa
 from dragoman.text.symbols import SPECIAL_SYMBOLS

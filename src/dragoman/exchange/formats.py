@@ -28,7 +28,7 @@ from dragoman.exchange.huggingface.gpt2.conversion import read_gpt2, write_gpt2
 from dragoman.exchange.huggingface.marian.conversion import read_marian, write_marian
 from dragoman.exchange.huggingface.model_folder import add_prefix
 from dragoman.exchange.huggingface.t5.conversion import read_t5, write_t5
-from dragoman.models.kinds import LANGUAGE_MODEL, NGRAM_MODEL, PREDICTION_MODEL, TRANSLATION_MODEL, ModelKind
+from dragoman.models.kinds.registry import LANGUAGE_MODEL, NGRAM_MODEL, PREDICTION_MODEL, TRANSLATION_MODEL, ModelKind
 from dragoman.text.tokenizers import Tokenizers
 
 READERS: Mapping[str, Callable[[Path, Mapping[str, Any], bool], ImportedModel]] = {

@@ -17,7 +17,7 @@ from dragoman.inference.subject import NO_SETTINGS, OutputSequence, Subject, Sub
 from dragoman.inference.translation.result import PairScore
 from dragoman.metrics.labels.report import Report
 from dragoman.metrics.text_score import TextScore
-from dragoman.models.kinds import ModelKind
+from dragoman.models.kinds.registry import ModelKind
 from dragoman.statistical.alignment.links import Alignment
 
 

@@ -20,7 +20,7 @@ from dragoman.inference.abilities import (
     SupportsTranslate,
     missing_members,
 )
-from dragoman.models.kinds import TRANSLATION_MODEL, ModelKind
+from dragoman.models.kinds.registry import TRANSLATION_MODEL, ModelKind
 
 Folders = str | Path | Sequence[str | Path]
 """A model folder, or several folders as an ensemble."""

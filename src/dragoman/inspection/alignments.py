@@ -15,8 +15,8 @@ from dragoman.inference.translation.alignment import Aligner, WeightedAligner, W
 from dragoman.inspection.relevance import token_relevance
 from dragoman.inspection.translators import InspectedTranslator, inspected_translator
 from dragoman.metrics.alignment_error_rate import GoldLinks
-from dragoman.models.architectures.ensemble import Ensemble
 from dragoman.models.attention_weights import AttentionChoice
+from dragoman.models.kinds.ensemble import Ensemble
 from dragoman.statistical.alignment.links import Alignment, LinkFile, format_pharaoh, sorted_alignment
 
 ATTENTION, GRADIENT, STORED = "attention", "gradient", "word aligner"

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from dragoman.base.errors import ConfigError
 from dragoman.inference.subject import Subject
-from dragoman.models.architectures.ensemble import Ensemble
 from dragoman.models.attention_weights import KINDS, START, AttentionMap, record_calls, without_weights
+from dragoman.models.kinds.ensemble import Ensemble
 
 _HEAD = "head."
 """The path of a head, whose layers are those of the model in a picture."""

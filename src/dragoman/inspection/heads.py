@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.base.errors import ConfigError
-from dragoman.models.architectures.ensemble import Ensemble
 from dragoman.models.attention_weights import KINDS, kind_of_attention, layer_of_attention, without_weights
 from dragoman.models.families.hierarchical import HierarchicalEncoder
 from dragoman.models.interface import has_decoder
+from dragoman.models.kinds.ensemble import Ensemble
 from dragoman.nn.attention.graph import GraphAttention
 from dragoman.nn.attention.heads import masking_heads
 from dragoman.nn.attention.interface import Attention

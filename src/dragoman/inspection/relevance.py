@@ -11,8 +11,8 @@ from dragoman.figures.heat_maps import HeatMap, HeatMaps
 from dragoman.inference.abilities import SupportsInspect
 from dragoman.inference.subject import NO_SETTINGS, SubjectSettings
 from dragoman.inspection.next_tokens import sequence_of
-from dragoman.models.architectures.ensemble import Ensemble
 from dragoman.models.attention_weights import START
+from dragoman.models.kinds.ensemble import Ensemble
 from dragoman.models.relevance import gradients_times_inputs
 
 

@@ -14,7 +14,7 @@ from sacrebleu.utils import SACREBLEU_DIR
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.log import info, warn
-from dragoman.text.languages.scripts import writing_system
+from dragoman.text.languages.usual_scripts import writing_system
 from dragoman.text.words import is_unspaced_text
 
 DEFAULT = "13a"

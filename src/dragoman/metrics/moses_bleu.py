@@ -7,7 +7,7 @@ from sacrebleu.metrics.bleu import BLEU as SacreBLEU
 
 from dragoman.base.errors import ConfigError
 from dragoman.metrics.metric import Metric, Outputs
-from dragoman.text.languages.scripts import writing_system
+from dragoman.text.languages.usual_scripts import writing_system
 
 
 class TokenisedBLEU(Metric):

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 
 from dragoman.base.cancellation import active_cancellation, check_cancelled
 from dragoman.base.errors import DataError, ModelError
-from dragoman.models.architectures.encoder_only import EncoderOnly
 from dragoman.models.families.causal import CausalEncoder
 from dragoman.models.families.transformer import TransformerDecoder, TransformerEncoder
 from dragoman.models.interface import Memory
+from dragoman.models.kinds.encoder_only import EncoderOnly
 from dragoman.native import library
 from dragoman.native.build import best_library, compiled_library
 from dragoman.native.compiler import InstructionSet

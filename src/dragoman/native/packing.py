@@ -24,6 +24,7 @@ from dragoman.native.embeddings import (
     to_floats,
     token_vectors,
 )
+from dragoman.nn.attention.scorers import Dot, ScaledDot
 from dragoman.nn.attention.soft import SoftAttention
 from dragoman.nn.attention.ssru import SSRU
 from dragoman.nn.feedforward import FeedForward
@@ -31,7 +32,6 @@ from dragoman.nn.normalisation import LayerNorm, RMSNorm
 from dragoman.nn.positions.alibi import Alibi
 from dragoman.nn.positions.rotary import Rotary
 from dragoman.nn.residual import Residual
-from dragoman.nn.scorers import Dot, ScaledDot
 
 Precision = Literal["float32", "bfloat16", "int8"]
 _PRECISIONS = {"float32": library.FLOAT32, "bfloat16": library.BFLOAT16, "int8": library.INT8}

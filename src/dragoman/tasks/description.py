@@ -22,13 +22,13 @@ from dragoman.checkpoint.card.card import task_kind
 from dragoman.checkpoint.folder import parse_folder_model, read_config, read_meta
 from dragoman.figures.figure import Figure
 from dragoman.figures.masks import applied_masks
-from dragoman.models.architectures.seq2seq import ModelConfig
 from dragoman.models.description.describe import Description, describe_model, small_sizes
 from dragoman.models.description.description_text import as_json, numbers_text, parts_table
-from dragoman.models.kinds import describe_kind, kind_of
+from dragoman.models.kinds.encoder_decoder import ModelConfig
+from dragoman.models.kinds.registry import describe_kind, kind_of
 from dragoman.models.settings import ModelSettings, PresetSettings
 from dragoman.tasks.corpora.job import packing_obstacle
-from dragoman.tasks.kinds import TaskKind
+from dragoman.tasks.registry import TaskKind
 from dragoman.tasks.start.settings import load_start
 from dragoman.tasks.train import task_of
 from dragoman.text.tokenizers import TextConfig, Tokenizers, VocabularySizes

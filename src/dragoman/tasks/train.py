@@ -12,7 +12,7 @@ from dragoman.base.settings.load import PYTHON, Overrides, Source, all_overrides
 from dragoman.base.settings.reference import Section, sections, select
 from dragoman.checkpoint.folder import CONFIG
 from dragoman.tasks.estimation import EstimatedRun, estimate_run
-from dragoman.tasks.kinds import TASKS, TRANSLATION, TaskKind, open_job
+from dragoman.tasks.registry import TASKS, TRANSLATION, TaskKind, open_job
 from dragoman.tasks.seeds import train_seeds
 from dragoman.training.run.loop import TrainingResult, run
 from dragoman.training.task import RunConfig

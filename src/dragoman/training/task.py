@@ -1,8 +1,8 @@
 """The interface between the training loop and a task.
 
-A `Task` is a config whose `kind` selects the run class and the `Job` class (`tasks.kinds`). The job prepares examples,
-builds a model, and defines the loss, the validation and the content of a model folder. The loop minimises this loss on
-the job's batches and is otherwise independent of the task.
+A `Task` is a config whose `kind` selects the run class and the `Job` class (`tasks.registry`). The job prepares
+examples, builds a model, and defines the loss, the validation and the content of a model folder. The loop minimises
+this loss on the job's batches and is otherwise independent of the task.
 """
 
 from abc import ABC, abstractmethod

@@ -10,9 +10,9 @@ import torch
 from lecture_pages import Page
 
 from dragoman.metrics.bleu import BLEU
+from dragoman.nn.attention.scorers import ScaledDot
 from dragoman.nn.mask import Mask
 from dragoman.nn.positions import sinusoidal
-from dragoman.nn.scorers import ScaledDot
 from dragoman.statistical.alignment.estimation.corpus import Corpus, Expectation
 from dragoman.statistical.alignment.methods.ibm1 import IBM1
 from dragoman.statistical.ngrams.kneser_ney import Discounts, KneserNeyConfig

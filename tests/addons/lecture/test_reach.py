@@ -16,7 +16,7 @@ from dragoman.addons.lecture.reach import (
     recurrence,
     windowed_attention,
 )
-from dragoman.models.architectures.seq2seq import ModelConfig
+from dragoman.models.kinds.encoder_decoder import ModelConfig
 
 LENGTH = 41
 TRANSFORMER = {"kind": "transformer", "heads": 2, "feedforward": 8}

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Generator
 
-from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
+from dragoman.models.kinds.encoder_decoder import ModelConfig, Seq2Seq
 from dragoman.text.symbols import BOS
 from lecture_code.gradient_norms import factor_per_position, gradient_norms
 from lecture_code.probing import fit_probe

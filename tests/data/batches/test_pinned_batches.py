@@ -13,7 +13,7 @@ from dragoman.data.batches.batch import Batch, _flat_positions, collate
 from dragoman.data.batches.loader import Loader
 from dragoman.data.batches.plan import BatchPlan
 from dragoman.data.dataset import Sentences
-from dragoman.models.architectures.seq2seq import ModelConfig
+from dragoman.models.kinds.encoder_decoder import ModelConfig
 from dragoman.training.machine.journal import Journal
 from dragoman.training.objectives.cross_entropy import CrossEntropy
 from dragoman.training.objectives.objective import TrainingPoint

@@ -19,7 +19,7 @@ from dragoman.checkpoint.meta import Meta
 from dragoman.checkpoint.tensors import model_parameters
 from dragoman.cli.main import main
 from dragoman.data.labelled.examples import LabelledText, Question, TaggedSentence
-from dragoman.models.architectures.encoder_only import EncoderOnlyConfig
+from dragoman.models.kinds.encoder_only import EncoderOnlyConfig
 from dragoman.models.relevance import words_of_tokens
 from dragoman.text.symbols import BOS, EOS
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers

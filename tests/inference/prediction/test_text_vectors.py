@@ -16,7 +16,7 @@ from dragoman.checkpoint.folder import write_model_folder
 from dragoman.checkpoint.meta import Meta
 from dragoman.checkpoint.tensors import model_parameters
 from dragoman.cli.main import main
-from dragoman.models.architectures.encoder_only import EncoderOnlyConfig
+from dragoman.models.kinds.encoder_only import EncoderOnlyConfig
 from dragoman.text.symbols import BOS, EOS
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.vocabularies.bert import BertWordPieceConfig

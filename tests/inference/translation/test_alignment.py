@@ -19,8 +19,8 @@ from dragoman.data.batches.batch import collate
 from dragoman.engines.torch.engine import AttentionTorchEngine
 from dragoman.inference.translation.alignment import AttentionAligner
 from dragoman.inference.translation.translator import Translator
-from dragoman.models.architectures.seq2seq import ModelConfig
 from dragoman.models.attention_weights import AttentionChoice, capture, cross_attention_layers, source_attention
+from dragoman.models.kinds.encoder_decoder import ModelConfig
 from dragoman.statistical.alignment.links import format_pharaoh
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import TextConfig, train_tokenizers

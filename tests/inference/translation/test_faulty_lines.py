@@ -13,8 +13,8 @@ from tiny_model import write_tiny_model
 
 from dragoman import Translator, translate_file
 from dragoman.cli.main import main
-from dragoman.models.architectures.seq2seq import ModelConfig
 from dragoman.models.attention_weights import AttentionChoice
+from dragoman.models.kinds.encoder_decoder import ModelConfig
 from dragoman.statistical.alignment.links import format_pharaoh
 from dragoman.text.sentences.division import divide
 

@@ -19,7 +19,7 @@ from dragoman.checkpoint.tensors import load_tensors
 from dragoman.cli.main import main
 from dragoman.exchange.formats import export, import_model
 from dragoman.tasks.denoising.config import DenoisingRun
-from dragoman.tasks.kinds import open_job
+from dragoman.tasks.registry import open_job
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.text.symbols import InlineText
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers

@@ -11,7 +11,7 @@ from dragoman.base.errors import ConfigError, DataError, ResourceError
 from dragoman.checkpoint.folder import LoadedModel
 from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.inference.translation.translator import Request, Translator
-from dragoman.models.architectures.seq2seq import ModelConfig
+from dragoman.models.kinds.encoder_decoder import ModelConfig
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
 from dragoman.text.vocabularies.bpe import BPEConfig
 

@@ -8,7 +8,7 @@ import torch
 from closeness import assert_close
 from torch import Tensor
 
-from dragoman.models.architectures.language_model import DecoderOnly, LanguageModelConfig
+from dragoman.models.kinds.decoder_only import DecoderOnly, LanguageModelConfig
 from dragoman.text.symbols import PAD
 
 transformers = pytest.importorskip("transformers")

@@ -6,7 +6,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from dragoman.models.architectures.language_model import PRESETS, LanguageModelConfig
+from dragoman.models.kinds.decoder_only import PRESETS, LanguageModelConfig
 from dragoman.models.parts import count_parameters
 
 SMALL = {"layers": 2, "heads": 2, "feedforward": 12}

@@ -8,7 +8,7 @@ from searching import searched
 from dragoman.data.batches.batch import pad
 from dragoman.decode.rules.length_penalty import MeanLogProbability
 from dragoman.decode.search import SearchConfig
-from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
+from dragoman.models.kinds.encoder_decoder import ModelConfig, Seq2Seq
 from dragoman.nn.positions.sinusoidal import sinusoids
 from dragoman.text.symbols import BOS, EOS, PAD, UNK
 

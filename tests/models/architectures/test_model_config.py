@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from torch import nn
 
 from dragoman.base.errors import ConfigError
-from dragoman.models.architectures.seq2seq import PRESETS, ModelConfig
+from dragoman.models.kinds.encoder_decoder import PRESETS, ModelConfig
 from dragoman.models.parts import count_parameters
 from dragoman.nn.positions.rotary import RotaryConfig
 

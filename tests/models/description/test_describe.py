@@ -13,10 +13,10 @@ from dragoman.base.errors import ConfigError
 from dragoman.base.settings.yaml import dump_yaml
 from dragoman.cli.main import main
 from dragoman.inference.generation.language_model import LanguageModel
-from dragoman.models.architectures.seq2seq import ModelConfig
 from dragoman.models.description.describe import Description, describe_model
 from dragoman.models.description.description_text import numbers_text, parts_table
 from dragoman.models.description.footprint import Footprint, evaluate_polynomial, measure_footprint
+from dragoman.models.kinds.encoder_decoder import ModelConfig
 from dragoman.models.parts import count_parameters
 from dragoman.text.symbols import BOS
 from dragoman.text.tokenizers import VocabularySizes

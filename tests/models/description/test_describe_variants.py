@@ -7,9 +7,9 @@ import pytest
 from pydantic import ValidationError
 from setting_choices import Choice, assemble, choices
 
-from dragoman.models.architectures.seq2seq import ModelConfig
 from dragoman.models.description.describe import Description, describe_model
 from dragoman.models.description.footprint import Footprint
+from dragoman.models.kinds.encoder_decoder import ModelConfig
 from dragoman.models.parts import count_parameters
 from dragoman.text.tokenizers import VocabularySizes
 

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import torch
 
-from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
 from dragoman.models.description.footprint import (
     LONG_TRIAL,
     SHORT_TRIAL,
@@ -16,6 +15,7 @@ from dragoman.models.description.footprint import (
     measure_footprint,
     refine_footprint,
 )
+from dragoman.models.kinds.encoder_decoder import ModelConfig, Seq2Seq
 
 FREE = 2**33
 TRANSFORMER = {"kind": "transformer", "heads": 2, "feedforward": 16}

@@ -13,8 +13,8 @@ from dragoman.base.errors import ConfigError
 from dragoman.data.batches.batch import pad
 from dragoman.decode.search import SearchConfig
 from dragoman.inference.translation.translator import Translator
-from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
 from dragoman.models.description.footprint import evaluate_polynomial, measure_footprint
+from dragoman.models.kinds.encoder_decoder import ModelConfig, Seq2Seq
 
 SIZE = 20
 CONVOLUTIONAL = {"kind": "convolutional", "layers": 2}

@@ -17,7 +17,7 @@ from torch import Tensor
 from dragoman.data.batches.batch import pad
 from dragoman.decode.forced import force
 from dragoman.decode.search import SearchConfig
-from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
+from dragoman.models.kinds.encoder_decoder import ModelConfig, Seq2Seq
 from dragoman.nn.auxiliary import collecting
 from dragoman.nn.normalisation import BatchNorm
 from dragoman.text.symbols import BOS, EOS

@@ -15,9 +15,9 @@ from dragoman.base.settings.load import load_settings
 from dragoman.cli.main import main
 from dragoman.inference.prediction.heads.classification import ClassPrediction, divide_into_sentences
 from dragoman.inference.prediction.heads.inputs import join_sentences
-from dragoman.models.architectures.encoder_only import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.families.hierarchical import HierarchicalEncoder, Pooling
-from dragoman.nn.scorers import Additive, AdditiveConfig
+from dragoman.models.kinds.encoder_only import EncoderOnly, EncoderOnlyConfig
+from dragoman.nn.attention.scorers import Additive, AdditiveConfig
 from dragoman.text.symbols import BOS, EOS, PAD
 from dragoman.text.tokenizers import VocabularySizes
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from random_parameters import perturb
 
 from dragoman.data.batches.batch import pad
-from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
 from dragoman.models.interface import tree_map
+from dragoman.models.kinds.encoder_decoder import ModelConfig, Seq2Seq
 from dragoman.nn.attention.window import WindowAttention
 
 SIZE = 20

@@ -20,7 +20,7 @@ from searching import searched
 
 from dragoman.data.batches.batch import Batch, collate, pad
 from dragoman.decode.search import SearchConfig
-from dragoman.models.architectures.seq2seq import ModelConfig
+from dragoman.models.kinds.encoder_decoder import ModelConfig
 from dragoman.text.symbols import EOS
 from dragoman.training.objectives.cross_entropy import CrossEntropy
 

@@ -12,9 +12,9 @@ from decoder_inputs import started, targets
 from recurrent_models import BRIDGES, CELLS, SIZE, SYSTEM_WIRINGS, WIRINGS, small_model
 
 from dragoman.data.batches.batch import pad
-from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
 from dragoman.models.attention_weights import capture
 from dragoman.models.interface import Memory
+from dragoman.models.kinds.encoder_decoder import ModelConfig, Seq2Seq
 from dragoman.nn.attention.recording import recording
 
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}

@@ -11,7 +11,7 @@ from toys import fit
 
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.decode.search import SearchConfig
-from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
+from dragoman.models.kinds.encoder_decoder import ModelConfig, Seq2Seq
 
 SYMBOLS = range(4, 12)
 ROWS, PEAK = 48, 7e-3

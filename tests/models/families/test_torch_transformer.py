@@ -6,7 +6,7 @@ from closeness import assert_close
 from torch import Tensor, nn
 
 from dragoman.data.batches.batch import pad
-from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
+from dragoman.models.kinds.encoder_decoder import ModelConfig, Seq2Seq
 from dragoman.nn.attention.interface import AttentionSizes
 from dragoman.nn.attention.recording import recording
 from dragoman.nn.attention.soft import SoftAttention, SoftAttentionConfig

@@ -8,7 +8,7 @@ import torch
 from toys import fit
 
 from dragoman.data.batches.batch import Batch, collate
-from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
+from dragoman.models.kinds.encoder_decoder import ModelConfig, Seq2Seq
 from dragoman.nn.attention.hard import HardAttention
 from dragoman.nn.attention.recording import recording
 

@@ -7,8 +7,8 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from dragoman.data.batches.batch import collate
-from dragoman.models.architectures.seq2seq import ModelConfig
-from dragoman.nn import additive
+from dragoman.models.kinds.encoder_decoder import ModelConfig
+from dragoman.nn.attention import additive
 from dragoman.training.objectives.cross_entropy import CrossEntropy
 
 PAIRS, HEADS, BLOCK = 2, 4, 1 << 17

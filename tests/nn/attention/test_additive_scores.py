@@ -5,9 +5,9 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from dragoman.nn import additive
-from dragoman.nn.additive import additive_scores
-from dragoman.nn.scorers import AdditiveConfig
+from dragoman.nn.attention import additive
+from dragoman.nn.attention.additive import additive_scores
+from dragoman.nn.attention.scorers import AdditiveConfig
 
 
 def plain(queries: Tensor, keys: Tensor, vector: Tensor) -> Tensor:

@@ -13,9 +13,9 @@ from torch import Tensor
 from dragoman.base.errors import ConfigError
 from dragoman.nn.attention.interface import AttentionSizes
 from dragoman.nn.attention.recording import recording
+from dragoman.nn.attention.scorers import Additive, General, LeakyReLU
 from dragoman.nn.attention.soft import SoftAttention, SoftAttentionConfig
 from dragoman.nn.mask import CausalSpan, Mask
-from dragoman.nn.scorers import Additive, General, LeakyReLU
 
 ROWS, LENGTH, KEYS, HEADS, QUERY, MEMORY = 3, 4, 5, 2, 8, 12
 Array = NDArray[np.float64]

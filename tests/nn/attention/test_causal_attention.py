@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from dragoman.base.errors import ConfigError
-from dragoman.models.architectures.seq2seq import ModelConfig
+from dragoman.models.kinds.encoder_decoder import ModelConfig
 from dragoman.nn.attention.average import AverageAttention, AverageAttentionConfig
 from dragoman.nn.attention.interface import Attention, AttentionSizes
 from dragoman.nn.attention.ssru import SSRU, SSRUConfig, recurrence

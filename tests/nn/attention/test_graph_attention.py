@@ -10,9 +10,9 @@ from torch import Tensor
 from dragoman.nn.attention.graph import GraphAttention, SparseRows, softmax_over_edges
 from dragoman.nn.attention.interface import AttentionSizes
 from dragoman.nn.attention.recording import recording
+from dragoman.nn.attention.scorers import AdditiveConfig, GeneralConfig, LeakyReLUConfig, ScaledDotConfig, ScorerConfig
 from dragoman.nn.attention.soft import SoftAttention, SoftAttentionConfig
 from dragoman.nn.mask import Mask
-from dragoman.nn.scorers import AdditiveConfig, GeneralConfig, LeakyReLUConfig, ScaledDotConfig, ScorerConfig
 
 NODES, WIDTH, HEADS, HEAD_WIDTH = 9, 6, 3, 4
 

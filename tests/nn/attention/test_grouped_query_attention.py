@@ -8,8 +8,8 @@ from torch import nn
 from torch.nn import functional
 
 from dragoman.base.errors import ConfigError
-from dragoman.models.architectures.language_model import DecoderOnly, LanguageModelConfig
 from dragoman.models.description.footprint import evaluate_polynomial, measure_footprint
+from dragoman.models.kinds.decoder_only import DecoderOnly, LanguageModelConfig
 from dragoman.nn.attention.interface import AttentionSizes
 from dragoman.nn.attention.soft import SoftAttention, SoftAttentionConfig
 from dragoman.nn.attention.union import SelfAttentionConfig

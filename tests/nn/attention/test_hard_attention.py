@@ -9,7 +9,7 @@ from torch import Tensor
 
 from dragoman.base.errors import ConfigError
 from dragoman.data.batches.batch import collate
-from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
+from dragoman.models.kinds.encoder_decoder import ModelConfig, Seq2Seq
 from dragoman.nn.attention.hard import HardAttention, HardAttentionConfig, sample_positions
 from dragoman.nn.attention.interface import AttentionSizes
 from dragoman.nn.attention.recording import recording

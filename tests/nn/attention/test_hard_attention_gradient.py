@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.data.batches.batch import Batch, collate
-from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
+from dragoman.models.kinds.encoder_decoder import ModelConfig, Seq2Seq
 from dragoman.nn.attention import hard
 from dragoman.nn.attention.hard import HardAttention
 from dragoman.nn.auxiliary import collecting

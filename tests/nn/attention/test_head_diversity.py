@@ -9,7 +9,7 @@ from random_parameters import perturb
 from torch import Tensor
 
 from dragoman.data.batches.batch import Batch, collate
-from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
+from dragoman.models.kinds.encoder_decoder import ModelConfig, Seq2Seq
 from dragoman.nn.attention.heads import head_diversity
 from dragoman.nn.attention.recording import recording
 from dragoman.nn.attention.soft import SoftAttention

@@ -14,9 +14,9 @@ from dragoman.nn.attention.graph import GraphAttention
 from dragoman.nn.attention.heads import masking_heads
 from dragoman.nn.attention.interface import Attention, AttentionSizes
 from dragoman.nn.attention.recording import recording
+from dragoman.nn.attention.scorers import AdditiveConfig
 from dragoman.nn.attention.union import CausalAttentionConfig, SelfAttentionConfig, SourceAttentionConfig
 from dragoman.nn.mask import CausalSpan, Mask
-from dragoman.nn.scorers import AdditiveConfig
 
 WIDTH, HEADS = 24, 4
 SIZES = AttentionSizes(WIDTH, WIDTH, WIDTH, HEADS)

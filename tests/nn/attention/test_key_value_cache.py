@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
 from dragoman.models.interface import State
+from dragoman.models.kinds.encoder_decoder import ModelConfig, Seq2Seq
 from dragoman.nn.attention.cache import Keys, KeyValueCache, extend_cache
 
 SIZE, CAPACITY = 20, 24

@@ -7,7 +7,7 @@ import torch
 from closeness import assert_close
 from pydantic import ValidationError
 
-from dragoman.models.architectures.seq2seq import ModelConfig
+from dragoman.models.kinds.encoder_decoder import ModelConfig
 from dragoman.nn.positions.bucketed import BucketedConfig
 
 

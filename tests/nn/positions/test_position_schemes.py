@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from dragoman.base.errors import ConfigError, DataError
-from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
+from dragoman.models.kinds.encoder_decoder import ModelConfig, Seq2Seq
 from dragoman.nn.positions.absolute import AbsoluteScheme, Added, Concatenated
 from dragoman.nn.positions.learned import Learned, LearnedConfig
 from dragoman.nn.positions.naive import FractionConfig, IndexConfig, OneHotConfig

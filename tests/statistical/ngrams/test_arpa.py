@@ -12,7 +12,7 @@ import torch
 import dragoman
 from dragoman.base.errors import ConfigError, DataError, ModelError
 from dragoman.cli.main import main
-from dragoman.models.architectures.ngram import LN10, LOG_ZERO, NgramModel
+from dragoman.models.kinds.ngram import LN10, LOG_ZERO, NgramModel
 from dragoman.statistical.ngrams.arpa_reader import NO_UNKNOWN, read_arpa
 from dragoman.statistical.ngrams.arpa_writer import DIALECTS, arpa_words, write_arpa
 from dragoman.statistical.ngrams.counts import count_ngrams

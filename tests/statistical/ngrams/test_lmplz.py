@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from dragoman.models.architectures.ngram import NgramModel
+from dragoman.models.kinds.ngram import NgramModel
 from dragoman.statistical.ngrams.arpa_reader import read_arpa
 from dragoman.statistical.ngrams.arpa_writer import write_arpa
 from dragoman.statistical.ngrams.counts import count_ngrams

@@ -10,7 +10,7 @@ from ngram_reference import Reference
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.load import parse_settings
-from dragoman.models.architectures.ngram import LN10, NgramModel, NgramTable
+from dragoman.models.kinds.ngram import LN10, NgramModel, NgramTable
 from dragoman.statistical.ngrams.counts import count_ngrams
 from dragoman.statistical.ngrams.kneser_ney import KneserNeyConfig, ModifiedKneserNeyConfig
 from dragoman.statistical.ngrams.query import NgramQuery

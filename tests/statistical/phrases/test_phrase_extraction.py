@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from dragoman.models.architectures.statistical import PhraseBasedConfig
+from dragoman.models.kinds.statistical import PhraseBasedConfig
 from dragoman.statistical.phrases.aligned_corpus import AlignedCorpus, LinkProbabilities
 from dragoman.statistical.phrases.extraction import Occurrences, extract_phrases
 from dragoman.statistical.phrases.phrase_table import estimate_table

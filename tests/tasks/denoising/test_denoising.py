@@ -18,7 +18,7 @@ from dragoman.data.noise.noise import Corruption
 from dragoman.data.noise.spans import SpanCorruptionConfig
 from dragoman.exchange.formats import export, import_model
 from dragoman.tasks.denoising.config import DenoisingRun
-from dragoman.tasks.kinds import open_job
+from dragoman.tasks.registry import open_job
 
 STACK: dict[str, Any] = {"kind": "transformer", "layers": 1, "heads": 2, "feedforward": 16}
 MODEL: dict[str, Any] = {"preset": "tiny", "width": 8, "encoder": STACK, "decoder": STACK}

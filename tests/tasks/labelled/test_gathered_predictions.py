@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from dragoman import Predictor
-from dragoman.models.architectures.encoder_only import EncoderOnlyConfig
+from dragoman.models.kinds.encoder_only import EncoderOnlyConfig
 from dragoman.tasks.labelled.validator import LabelledValidator
 from dragoman.text.tokenizers import TextConfig, VocabularySizes, train_tokenizers
 

@@ -13,7 +13,7 @@ from dragoman.base.errors import ConfigError, DataError
 from dragoman.data.labelled.examples import TaggedSentence
 from dragoman.inference.prediction.outputs import compute_outputs
 from dragoman.metrics.labels.spans import find_forbidden
-from dragoman.models.architectures.encoder_only import EncoderOnlyConfig
+from dragoman.models.kinds.encoder_only import EncoderOnlyConfig
 from dragoman.tasks.labelled.job import collate_rows
 from dragoman.tasks.labelled.objective import chain_loss
 from dragoman.text.tokenizers import TextConfig, train_tokenizers

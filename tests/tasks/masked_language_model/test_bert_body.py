@@ -14,7 +14,7 @@ from dragoman.checkpoint.folder import load_model_folder, write_model_folder
 from dragoman.checkpoint.meta import Meta
 from dragoman.checkpoint.tensors import model_parameters
 from dragoman.exchange.formats import export, import_model
-from dragoman.models.architectures.encoder_only import EncoderOnlyConfig
+from dragoman.models.kinds.encoder_only import EncoderOnlyConfig
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.vocabularies.bert import BertTokenizer, BertWordPieceConfig
 

@@ -12,7 +12,7 @@ from dragoman.data.batches.labelled import NO_LABEL
 from dragoman.data.batches.masked import MaskedBatch
 from dragoman.exchange.huggingface.bert.weights import _LAYER
 from dragoman.exchange.huggingface.weights import repeat
-from dragoman.models.architectures.encoder_only import EncoderOnly, EncoderOnlyConfig
+from dragoman.models.kinds.encoder_only import EncoderOnly, EncoderOnlyConfig
 from dragoman.tasks.masked_language_model.replaced_tokens import ReplacedTokenObjective, replace_tokens
 from dragoman.text.symbols import BOS, EOS, PAD
 from dragoman.text.tokenizers import VocabularySizes

@@ -17,8 +17,8 @@ from dragoman.data.batches.batch import document_blocks
 from dragoman.data.batches.masked import MaskedCollator
 from dragoman.data.batches.masking import MASK, Masker, MaskingConfig
 from dragoman.inference.prediction.pseudo_likelihood import pseudo_log_likelihoods
-from dragoman.models.architectures.encoder_only import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.initialisation import without_storage
+from dragoman.models.kinds.encoder_only import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.parts import count_parameters
 from dragoman.text.symbols import BOS, EOS, PAD
 from dragoman.text.tokenizers import VocabularySizes

@@ -15,7 +15,7 @@ from dragoman.data.batches.labelled import NO_LABEL
 from dragoman.data.batches.masked import MaskedBatch, MaskedCollator
 from dragoman.data.batches.masking import MASK, Masker, MaskingConfig
 from dragoman.data.batches.sentence_pairs import PairMaker
-from dragoman.models.architectures.encoder_only import EncoderOnlyConfig
+from dragoman.models.kinds.encoder_only import EncoderOnlyConfig
 from dragoman.tasks.masked_language_model.objective import NextSentenceObjective, next_sentence_loss
 from dragoman.text.symbols import BOS, EOS
 from dragoman.text.tokenizers import TextConfig, VocabularySizes, train_tokenizers

@@ -15,8 +15,8 @@ from dragoman.checkpoint.folder import load_model_folder
 from dragoman.checkpoint.tensors import load_tensors
 from dragoman.data.batches.masked import MaskedBatch, MaskedCollator
 from dragoman.data.batches.masking import MASK, Masker, MaskingConfig
-from dragoman.models.architectures.encoder_only import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.heads.masked_language_model import MaskedOutput
+from dragoman.models.kinds.encoder_only import EncoderOnly, EncoderOnlyConfig
 from dragoman.nn.randomness import use_generator
 from dragoman.tasks.masked_language_model.replaced_tokens import (
     Detector,

@@ -16,10 +16,10 @@ from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.settings.load import load_settings
 from dragoman.data.batches.batch import collate_text
 from dragoman.data.batches.plan import BatchPlan
-from dragoman.tasks.kinds import open_job
 from dragoman.tasks.multi_task.members import MultiTaskObjective, TaskBatch, TaskMember
 from dragoman.tasks.multi_task.plan import MixedBatches, TaskBatches
 from dragoman.tasks.multi_task.translation import DecoderLanguageModel, temperature_weights
+from dragoman.tasks.registry import open_job
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.training.machine.journal import Journal
 from dragoman.training.objectives.cross_entropy import CrossEntropy

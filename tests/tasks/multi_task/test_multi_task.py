@@ -15,12 +15,12 @@ from dragoman.checkpoint.tensors import load_tensors
 from dragoman.cli.main import main
 from dragoman.data.batches.labelled import LabelledBatch, collate_labelled
 from dragoman.metrics.score import Score
-from dragoman.models.architectures.encoder_only import EncoderOnly, EncoderOnlyConfig
-from dragoman.tasks.kinds import open_job
+from dragoman.models.kinds.encoder_only import EncoderOnly, EncoderOnlyConfig
 from dragoman.tasks.labelled.objective import LabelObjective, class_loss, squared_error
 from dragoman.tasks.multi_task.members import MultiTaskObjective, TaskBatch, TaskMember
 from dragoman.tasks.multi_task.mixing import AnnealedConfig, ProportionalConfig, TogetherConfig
 from dragoman.tasks.multi_task.validator import TasksValidator, TaskValidator
+from dragoman.tasks.registry import open_job
 from dragoman.tasks.train import load_recipe
 from dragoman.text.symbols import BOS, EOS
 from dragoman.text.tokenizers import VocabularySizes

@@ -9,7 +9,7 @@ from searching import searched
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.decode.sampling import SamplingConfig
 from dragoman.decode.search import SearchConfig
-from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
+from dragoman.models.kinds.encoder_decoder import ModelConfig, Seq2Seq
 from dragoman.tasks.translation.objectives.sequence_reward import SequenceReward, SequenceRewardConfig
 from dragoman.training.objectives.cross_entropy import CrossEntropy
 

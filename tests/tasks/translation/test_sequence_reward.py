@@ -12,7 +12,7 @@ from dragoman.base.errors import ConfigError
 from dragoman.base.settings.load import parse_settings
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.decode.sampling import SamplingConfig
-from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
+from dragoman.models.kinds.encoder_decoder import ModelConfig, Seq2Seq
 from dragoman.tasks.translation.objectives.sequence_reward import (
     SequenceReward,
     SequenceRewardConfig,

@@ -12,9 +12,9 @@ from dragoman.base.errors import ConfigError
 from dragoman.base.settings.load import parse_settings
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.decode.search import SearchConfig
-from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
 from dragoman.models.families.family import ProjectedOutput
 from dragoman.models.interface import Memory, State
+from dragoman.models.kinds.encoder_decoder import ModelConfig, Seq2Seq
 from dragoman.nn.auxiliary import Decisions, collecting, collector
 from dragoman.nn.embedding import Projection
 from dragoman.tasks.translation.config import TranslationLoopConfig as LoopConfig

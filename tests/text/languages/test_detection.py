@@ -16,7 +16,7 @@ from dragoman.text.languages import detector as module
 from dragoman.text.languages.codes import base_language, match_code
 from dragoman.text.languages.detector import Detector, letter_pattern, variant_probabilities
 from dragoman.text.languages.names import language_name
-from dragoman.text.languages.scripts import language_script
+from dragoman.text.languages.usual_scripts import language_script
 
 pytest.importorskip("py3langid")
 pytest.importorskip("langcodes")

@@ -13,7 +13,7 @@ from dragoman.text.languages.codes import (
     parse_language_code,
 )
 from dragoman.text.languages.names import language_name
-from dragoman.text.languages.scripts import language_script, language_scripts, writing_system
+from dragoman.text.languages.usual_scripts import language_script, language_scripts, writing_system
 from dragoman.text.scripts import scripts_of
 
 LANGUAGES = "en eng de deu ger fr fre zh zho cmn yue nan pt por sr srp sh no nb nob nn nno da he iw ar arb arz".split()

@@ -7,7 +7,7 @@ from babel.core import get_global
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.text.languages.scripts import WritingSystem, writing_system
+from dragoman.text.languages.usual_scripts import WritingSystem, writing_system
 from dragoman.text.words import count_words, is_unspaced_text
 
 

@@ -17,9 +17,9 @@ from dragoman.data.batches.batch import collate, pad
 from dragoman.data.cleaning.config import CleaningConfig
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.preparation.prepare import prepare
-from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
 from dragoman.models.description.footprint import measure_footprint
 from dragoman.models.families.union import EncoderConfig
+from dragoman.models.kinds.encoder_decoder import ModelConfig, Seq2Seq
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.text.tokenizers import TextConfig, Tokenizers
 from dragoman.text.vocabularies.feature_vectors import VectorError, VectorSequences

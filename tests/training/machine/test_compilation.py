@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from dragoman.base.errors import ConfigError
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.data.batches.shapes import BatchShapes
-from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
+from dragoman.models.kinds.encoder_decoder import ModelConfig, Seq2Seq
 from dragoman.tasks.translation.config import TranslationLoopConfig as LoopConfig
 from dragoman.tasks.translation.job import check_compilable
 from dragoman.training.machine.compilation import compile_layers, explain_compiler_errors, uncompiled

@@ -10,7 +10,7 @@ from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from dragoman.data.batches.batch import Batch, collate
-from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
+from dragoman.models.kinds.encoder_decoder import ModelConfig, Seq2Seq
 from dragoman.training.objectives import fused_cross_entropy
 from dragoman.training.objectives.cross_entropy import CrossEntropy
 from dragoman.training.objectives.fused_cross_entropy import ProjectedLosses, projected_losses

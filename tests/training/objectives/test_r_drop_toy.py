@@ -3,7 +3,7 @@
 import torch
 
 from dragoman.data.batches.batch import Batch, collate
-from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
+from dragoman.models.kinds.encoder_decoder import ModelConfig, Seq2Seq
 from dragoman.training.objectives.cross_entropy import CrossEntropy
 from dragoman.training.objectives.r_drop import RDrop
 

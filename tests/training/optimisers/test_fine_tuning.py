@@ -11,7 +11,7 @@ from dragoman import train
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.yaml import parse_yaml
 from dragoman.checkpoint.tensors import load_tensors
-from dragoman.models.architectures.encoder_only import EncoderOnly, EncoderOnlyConfig
+from dragoman.models.kinds.encoder_only import EncoderOnly, EncoderOnlyConfig
 from dragoman.text.tokenizers import VocabularySizes
 from dragoman.training.optimisers.adam import AdamConfig
 from dragoman.training.optimisers.layers import (

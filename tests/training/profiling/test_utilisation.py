@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from dragoman.models.architectures.seq2seq import ModelConfig
+from dragoman.models.kinds.encoder_decoder import ModelConfig
 from dragoman.tasks.corpora.job import flops_per_target_token
 from dragoman.text.tokenizers import VocabularySizes
 from dragoman.training.profiling import utilisation

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from dragoman.data.batches.batch import collate
-from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
+from dragoman.models.kinds.encoder_decoder import ModelConfig, Seq2Seq
 from dragoman.tasks.translation.objectives.scheduled_sampling import ConstantRatioConfig, ScheduledSampling
 from dragoman.training.objectives.cross_entropy import CrossEntropy
 from dragoman.training.ranks import shardable as module

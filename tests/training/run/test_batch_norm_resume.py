@@ -12,8 +12,8 @@ from training_runs import RUN, SETTINGS, Server, differences, outcome, wait_unti
 from dragoman.checkpoint.folder import load_model_folder, model_parameters
 from dragoman.checkpoint.tensors import load_tensors
 from dragoman.data.batches.batch import collate
-from dragoman.models.architectures.seq2seq import Seq2Seq
 from dragoman.models.interface import Output
+from dragoman.models.kinds.encoder_decoder import Seq2Seq
 from dragoman.training.machine.journal import Journal
 from dragoman.training.objectives.cross_entropy import CrossEntropy
 from dragoman.training.objectives.objective import TrainingPoint

@@ -15,7 +15,7 @@ from training_runs import RUN, SETTINGS, Server, differences, log_lines, outcome
 from dragoman.base.settings.load import load_settings
 from dragoman.checkpoint.folder import load_model_folder
 from dragoman.checkpoint.store import CheckpointStore
-from dragoman.tasks.kinds import open_job
+from dragoman.tasks.registry import open_job
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.training.run.setup import assemble
 

@@ -18,7 +18,7 @@ from variant_settings import cases
 from dragoman.cli.main import main
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.data.batches.shapes import BatchShapes, few_shapes
-from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
+from dragoman.models.kinds.encoder_decoder import ModelConfig, Seq2Seq
 from dragoman.nn.auxiliary import collecting
 from dragoman.training.objectives.cross_entropy import CrossEntropy
 from dragoman.training.objectives.objective import TrainingPoint

@@ -9,8 +9,8 @@ from engines import build_engine
 from tiny_model import tiny_batch, tiny_config, tiny_model, tiny_tokenizers
 
 from dragoman.base.errors import ResourceError
-from dragoman.models.architectures.seq2seq import Seq2Seq
 from dragoman.models.families.family import ProjectedOutput
+from dragoman.models.kinds.encoder_decoder import Seq2Seq
 from dragoman.training.machine.journal import Journal
 from dragoman.training.objectives.cross_entropy import CrossEntropy
 from dragoman.training.objectives.objective import TrainingPoint

@@ -10,8 +10,8 @@ from tiny_model import tiny_batch, tiny_config, tiny_model, tiny_tokenizers
 from torch import nn
 
 from dragoman.base.errors import ResourceError
-from dragoman.models.architectures.seq2seq import Seq2Seq
 from dragoman.models.families.family import ProjectedOutput
+from dragoman.models.kinds.encoder_decoder import Seq2Seq
 from dragoman.nn.mixture import ExpertsConfig
 from dragoman.nn.normalisation import BatchNormConfig
 from dragoman.tasks.translation.objectives.sequence_reward import SequenceReward, SequenceRewardConfig

@@ -26,7 +26,7 @@ from dragoman.inspection.alignments import (
 from dragoman.inspection.inspect import inspection_of, open_visible
 from dragoman.inspection.inspection import Inspection
 from dragoman.inspection.translators import InspectedTranslator, inspected_translator
-from dragoman.models.kinds import ModelKind
+from dragoman.models.kinds.registry import ModelKind
 from dragoman.training.progress.run_log import Record, RunLog
 
 Result = TypeVar("Result")

@@ -9,7 +9,7 @@ from dragoman.checkpoint.card.languages import CardLanguages, Samples
 from dragoman.checkpoint.card.markdown import UNKNOWN, table, without_folders
 from dragoman.checkpoint.card.metadata import metadata
 from dragoman.checkpoint.meta import Meta
-from dragoman.models.kinds import ModelKind, describe_kind
+from dragoman.models.kinds.registry import ModelKind, describe_kind
 
 _NO_LICENCE = (
     f"{UNKNOWN}: ask its authors before you distribute it. Authors: add `license` to the metadata above, or set "

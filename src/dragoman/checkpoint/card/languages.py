@@ -8,7 +8,7 @@ from typing import Any
 
 from dragoman.checkpoint.meta import Meta
 from dragoman.models.interface import Side
-from dragoman.models.kinds import ModelKind
+from dragoman.models.kinds.registry import ModelKind
 from dragoman.text.languages.detector import release_model, sample_language
 from dragoman.text.languages.names import has_name
 

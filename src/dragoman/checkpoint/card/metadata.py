@@ -14,7 +14,7 @@ import yaml
 from dragoman.checkpoint.card.languages import CardLanguages
 from dragoman.checkpoint.card.markdown import UNKNOWN, without_folders
 from dragoman.checkpoint.meta import Meta, RecordedScore
-from dragoman.models.kinds import ModelKind
+from dragoman.models.kinds.registry import ModelKind
 from dragoman.text.languages.codes import base_language
 
 LIBRARY = "dragoman"

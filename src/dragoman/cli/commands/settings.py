@@ -42,7 +42,7 @@ def settings(
     from dragoman.base.settings.reference import markdown, plain
     from dragoman.base.settings.shared_groups import ListedPaths
     from dragoman.cli.settings_addresses import addresses
-    from dragoman.tasks.kinds import TASKS
+    from dragoman.tasks.registry import TASKS
     from dragoman.tasks.train import settings
 
     chosen = settings(path, task)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from dragoman.base.settings.config import Config
-from dragoman.text.languages.scripts import language_scripts
+from dragoman.text.languages.usual_scripts import language_scripts
 from dragoman.text.scripts import parse_script
 
 _MISMATCHES = ("mismatched", "aligner")

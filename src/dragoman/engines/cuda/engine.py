@@ -14,9 +14,9 @@ from dragoman.engines.cuda.session import CudaRequest, CudaSession, Model
 from dragoman.engines.cuda.slots import MAX_FORBIDDEN
 from dragoman.engines.engine import Engine, Pair, Row
 from dragoman.engines.native.request import NativeRequest
-from dragoman.models.architectures.seq2seq import Seq2Seq
 from dragoman.models.families.transformer import TransformerDecoder
 from dragoman.models.interface import LengthLimits
+from dragoman.models.kinds.encoder_decoder import Seq2Seq
 from dragoman.nn.attention.soft import SoftAttention
 from dragoman.nn.feedforward import FeedForward
 from dragoman.text.symbols import EOS

@@ -19,9 +19,9 @@ from dragoman.engines.cuda.captured import CapturedSlots
 from dragoman.engines.cuda.slots import Slots, SlotSizes, attentions
 from dragoman.engines.engine import Row
 from dragoman.engines.native.request import NativeRequest
-from dragoman.models.architectures.seq2seq import Seq2Seq
 from dragoman.models.families.transformer import TransformerDecoder
 from dragoman.models.interface import Memory
+from dragoman.models.kinds.encoder_decoder import Seq2Seq
 
 STEPS = 4
 """Number of tokens decoded between two checks for completed sentences; each check waits for the device."""

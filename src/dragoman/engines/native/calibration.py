@@ -18,7 +18,7 @@ from dragoman.base.files import atomic_write
 from dragoman.decode.rules.length_penalty import NoPenalty
 from dragoman.engines.native.model import NativeModel
 from dragoman.engines.native.request import NativeRequest
-from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
+from dragoman.models.kinds.encoder_decoder import ModelConfig, Seq2Seq
 from dragoman.native.cache_folders import cache_folders, check_owner, create
 from dragoman.text.symbols import EOS
 

@@ -13,8 +13,8 @@ from dragoman.engines.native.calibration import calibrate
 from dragoman.engines.native.constraints import NativeConstraints, TokenKinds
 from dragoman.engines.native.model import NativeModel, NativeSession, stacks
 from dragoman.engines.native.request import NativeRequest
-from dragoman.models.architectures.seq2seq import Seq2Seq
 from dragoman.models.interface import LengthLimits
+from dragoman.models.kinds.encoder_decoder import Seq2Seq
 from dragoman.native.build import best_library
 from dragoman.native.compiler import InstructionSet
 from dragoman.native.packing import Packing, Precision

@@ -12,8 +12,8 @@ from dragoman.base.errors import ModelError, ResourceError
 from dragoman.base.interruption import interruptible
 from dragoman.decode.search import Hypothesis
 from dragoman.engines.native.request import NativeRequest, RequestArray
-from dragoman.models.architectures.seq2seq import Seq2Seq
 from dragoman.models.families.transformer import TransformerDecoder, TransformerEncoder
+from dragoman.models.kinds.encoder_decoder import Seq2Seq
 from dragoman.native import library
 from dragoman.native.build import best_library, compiled_library
 from dragoman.native.compiler import InstructionSet

@@ -8,8 +8,8 @@ import torch
 from dragoman.base.errors import ModelError
 from dragoman.checkpoint.folder import load_model_folder
 from dragoman.decode.rules.fusion import FusionConfig, LanguageModelFusion
-from dragoman.models.architectures.ngram import NgramModel
 from dragoman.models.interface import Decoder
+from dragoman.models.kinds.ngram import NgramModel
 from dragoman.statistical.ngrams.word_fusion import WordFusion, WordScorer, divides_words
 from dragoman.text.tokenizers import Tokenizers
 

@@ -8,9 +8,10 @@ from typing import Any
 
 from dragoman.base.errors import ModelError
 from dragoman.base.settings.config import Config
-from dragoman.models.architectures.seq2seq import ModelConfig
 from dragoman.models.families.transformer import TransformerDecoderConfig, TransformerEncoderConfig
+from dragoman.models.kinds.encoder_decoder import ModelConfig
 from dragoman.nn.attention.interface import AttentionSizes
+from dragoman.nn.attention.scorers import DotConfig, ScaledDotConfig
 from dragoman.nn.attention.soft import SoftAttentionConfig
 from dragoman.nn.normalisation import LayerNormConfig, RMSNormConfig
 from dragoman.nn.positions.learned import LearnedConfig
@@ -19,7 +20,6 @@ from dragoman.nn.positions.relative import RelativeConfig
 from dragoman.nn.positions.rotary import RotaryConfig
 from dragoman.nn.positions.sinusoidal import SinusoidalConfig
 from dragoman.nn.positions.union import NoPositionsConfig
-from dragoman.nn.scorers import DotConfig, ScaledDotConfig
 
 Decision = Callable[[Any], bool]
 """Returns whether CTranslate2 can express a value of a setting. Settings inside a group are checked as well."""

@@ -27,10 +27,10 @@ from dragoman.checkpoint.folder import (
 )
 from dragoman.checkpoint.meta import Meta, parse_meta
 from dragoman.exchange.ctranslate2.specification import library, positions, specification, token_names
-from dragoman.models.architectures.seq2seq import ModelConfig
 from dragoman.models.initialisation import without_storage
 from dragoman.models.interface import LengthLimits
-from dragoman.models.kinds import TRANSLATION_MODEL, ModelKind, parse_model
+from dragoman.models.kinds.encoder_decoder import ModelConfig
+from dragoman.models.kinds.registry import TRANSLATION_MODEL, ModelKind, parse_model
 from dragoman.statistical.alignment.shortlist import Shortlist
 from dragoman.text.tokenizers import Tokenizers
 

@@ -15,8 +15,9 @@ from torch import Tensor, nn
 
 from dragoman.base.packages import import_optional
 from dragoman.exchange.ctranslate2.expressible import check_expressible, epsilon
-from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
 from dragoman.models.families.transformer import DecoderLayer, EncoderLayer, TransformerDecoder, TransformerEncoder
+from dragoman.models.kinds.encoder_decoder import ModelConfig, Seq2Seq
+from dragoman.nn.attention.scorers import Dot
 from dragoman.nn.attention.soft import SoftAttention
 from dragoman.nn.feedforward import FeedForward
 from dragoman.nn.normalisation import RMSNormConfig
@@ -24,7 +25,6 @@ from dragoman.nn.positions.absolute import Added
 from dragoman.nn.positions.relative import Relative
 from dragoman.nn.positions.rotary import Rotary
 from dragoman.nn.positions.scheme import RelativePositions
-from dragoman.nn.scorers import Dot
 from dragoman.text.symbols import BOS, EOS, SPECIAL_SYMBOLS, UNK
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers

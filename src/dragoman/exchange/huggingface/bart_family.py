@@ -8,8 +8,8 @@ from pydantic import Field
 from dragoman.base.errors import ModelError
 from dragoman.base.log import warn
 from dragoman.exchange.huggingface.settings import ACTIVATIONS, FolderSettings
-from dragoman.models.architectures.seq2seq import ModelConfig
 from dragoman.models.families.transformer import TransformerDecoderConfig, TransformerEncoderConfig
+from dragoman.models.kinds.encoder_decoder import ModelConfig
 
 _Rate = Field(0.0, ge=0, lt=1)
 

@@ -25,8 +25,8 @@ from dragoman.exchange.huggingface.files import GENERATION, ImportedModel, read_
 from dragoman.exchange.huggingface.files import PARAMETERS as THEIR_PARAMETERS
 from dragoman.exchange.huggingface.settings import C
 from dragoman.exchange.huggingface.weights import WeightTable
-from dragoman.models.architectures.seq2seq import ModelConfig
 from dragoman.models.initialisation import without_storage
+from dragoman.models.kinds.encoder_decoder import ModelConfig
 from dragoman.models.settings import ModelSettings
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import TextConfig, Tokenizers

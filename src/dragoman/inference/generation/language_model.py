@@ -21,7 +21,7 @@ from dragoman.inference.generation.writer import MAX_TOKENS, GenerationRequest, 
 from dragoman.inference.subject import NO_SETTINGS, Subject, SubjectSettings, check_not_blank, check_one_text
 from dragoman.metrics.text_score import TextScore
 from dragoman.models.interface import CausalModel
-from dragoman.models.kinds import LANGUAGE_MODEL, ModelKind
+from dragoman.models.kinds.registry import LANGUAGE_MODEL, ModelKind
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.unknown_tokens import UnknownTokenWarning
 

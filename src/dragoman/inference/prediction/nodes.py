@@ -21,8 +21,8 @@ from dragoman.inference.prediction.heads.classification import ClassPrediction, 
 from dragoman.inference.subject import NO_SETTINGS, GraphNode, Subject, SubjectSettings
 from dragoman.metrics.labels.report import Report
 from dragoman.metrics.labels.scoring import classification_report
-from dragoman.models.architectures.node_classifier import NodeClassifier, NodeClassifierConfig
-from dragoman.models.kinds import NODE_CLASSIFIER, ModelKind
+from dragoman.models.kinds.node_classifier import NodeClassifier, NodeClassifierConfig
+from dragoman.models.kinds.registry import NODE_CLASSIFIER, ModelKind
 
 
 class NodesConfig(GraphConfig):

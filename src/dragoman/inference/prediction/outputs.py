@@ -13,10 +13,10 @@ from dragoman.data.batches.batch import pad
 from dragoman.inference.prediction.heads.chains import decode_inputs
 from dragoman.inference.prediction.heads.inputs import ModelInput
 from dragoman.inference.prediction.heads.trees import chart_trees, generate_trees
-from dragoman.models.architectures.encoder_only import EncoderOnly
 from dragoman.models.heads.chart import ChartOutput
 from dragoman.models.heads.tagging import ChainOutput
 from dragoman.models.heads.tree_decoder import TreeDecoderOutput
+from dragoman.models.kinds.encoder_only import EncoderOnly
 from dragoman.nn.precision import to_at_least_float32
 
 TOKENS = 4096

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.checkpoint.folder import LoadedModel
 from dragoman.checkpoint.meta import Meta
-from dragoman.models.architectures.encoder_only import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.heads.masked_language_model import MaskedLanguageModelHeadConfig
 from dragoman.models.heads.union import HeadConfig, SeveralHeadsConfig
+from dragoman.models.kinds.encoder_only import EncoderOnly, EncoderOnlyConfig
 
 
 class PredictingPart(NamedTuple):

@@ -43,12 +43,12 @@ from dragoman.inference.prediction.tree_subject import EncodedSentence, TreeSequ
 from dragoman.inference.subject import NO_SETTINGS, Subject, SubjectSettings, check_not_blank
 from dragoman.metrics.labels.report import Report
 from dragoman.metrics.text_score import TextScore
-from dragoman.models.architectures.encoder_only import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.heads.masked_language_model import MaskedLanguageModelHeadConfig
 from dragoman.models.heads.none import NoHeadConfig
 from dragoman.models.heads.trees import TreeHead
 from dragoman.models.heads.union import HeadConfig
-from dragoman.models.kinds import PREDICTION_MODEL, ModelKind
+from dragoman.models.kinds.encoder_only import EncoderOnly, EncoderOnlyConfig
+from dragoman.models.kinds.registry import PREDICTION_MODEL, ModelKind
 from dragoman.text.symbols import UNK
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.unknown_tokens import UnknownTokenWarning

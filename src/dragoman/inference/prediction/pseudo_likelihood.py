@@ -9,7 +9,7 @@ from dragoman.base.progress import Progress
 from dragoman.data.batches.batch import pad
 from dragoman.data.batches.masking import MASK
 from dragoman.inference.prediction.outputs import TOKENS, length_batches
-from dragoman.models.architectures.encoder_only import EncoderOnly
+from dragoman.models.kinds.encoder_only import EncoderOnly
 from dragoman.text.symbols import BOS, EOS
 from dragoman.text.tokenizer import Tokenizer
 

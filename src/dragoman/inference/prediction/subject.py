@@ -12,7 +12,7 @@ from dragoman.inference.prediction.input_words import segments_of, texts_of, tok
 from dragoman.inference.prediction.label_output import FilledMask, PredictedExample, explained_output
 from dragoman.inference.prediction.outputs import compute_outputs
 from dragoman.inference.subject import InputWords, Subject, SubjectSettings, WordOutput, check_token_count
-from dragoman.models.architectures.encoder_only import EncoderOnly
+from dragoman.models.kinds.encoder_only import EncoderOnly
 from dragoman.models.relevance import words_of_tokens
 from dragoman.text.symbols import BOS, EOS
 from dragoman.text.tokenizer import Tokenizer

@@ -17,7 +17,6 @@ from dragoman.inference.prediction.heads.parsing import TreePrediction, span_lab
 from dragoman.inference.prediction.heads.trees import generate_trees
 from dragoman.inference.prediction.input_words import token_names
 from dragoman.inference.subject import Decoding, Subject, check_not_blank, check_token_count, log_probabilities
-from dragoman.models.architectures.encoder_only import EncoderOnly
 from dragoman.models.attention_weights import END
 from dragoman.models.heads.chart import ChartHead, ChartHeadConfig, ChartOutput
 from dragoman.models.heads.tree_decoder import (
@@ -27,6 +26,7 @@ from dragoman.models.heads.tree_decoder import (
     teacher_inputs,
 )
 from dragoman.models.heads.union import HeadConfig
+from dragoman.models.kinds.encoder_only import EncoderOnly
 from dragoman.text.symbols import BOS, EOS, PAD
 from dragoman.text.tokenizer import Tokenizer
 

@@ -12,7 +12,7 @@ from dragoman.inference.translation.guard.guard import Guard
 from dragoman.inference.translation.guard.wrong_script import usual_scripts
 from dragoman.inference.translation.request import Request
 from dragoman.text.languages.detector import Detection, Detector, release_model
-from dragoman.text.languages.scripts import language_scripts
+from dragoman.text.languages.usual_scripts import language_scripts
 from dragoman.text.scripts import character_scripts, script_name
 from dragoman.text.symbols import UNK, tag_languages
 from dragoman.text.tokenizers import Tokenizers

@@ -45,7 +45,7 @@ from dragoman.inference.translation.stream import LineStream, StreamSettings
 from dragoman.inference.translation.subject import TranslationSequence, TranslationSubjects
 from dragoman.inference.translation.training_texts import TrainingTexts
 from dragoman.models.attention_weights import AttentionChoice, cross_attention_layers
-from dragoman.models.kinds import TRANSLATION_MODEL, ModelKind, kind_of
+from dragoman.models.kinds.registry import TRANSLATION_MODEL, ModelKind, kind_of
 from dragoman.statistical.alignment.links import Alignment
 from dragoman.statistical.alignment.shortlist import Shortlist
 from dragoman.text.symbols import UNK, tag_languages

@@ -10,11 +10,11 @@ from dragoman.models.families.family import EncoderFamily, SideContext
 from dragoman.models.families.recurrent import RecurrentEncoderConfig
 from dragoman.models.interface import Memory
 from dragoman.nn.attention.interface import AttentionSizes
+from dragoman.nn.attention.scorers import AdditiveConfig, ScorerConfig
 from dragoman.nn.attention.soft import SoftAttentionConfig
 from dragoman.nn.embedding import Embedding
 from dragoman.nn.mask import Mask
 from dragoman.nn.positions.union import NoPositionsConfig
-from dragoman.nn.scorers import AdditiveConfig, ScorerConfig
 from dragoman.text.symbols import EOS, PAD
 
 

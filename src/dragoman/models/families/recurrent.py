@@ -14,6 +14,7 @@ from dragoman.models.families.family import DecoderContext, DecoderFamily, Encod
 from dragoman.models.interface import Memory, State, TensorTree
 from dragoman.nn.attention.interface import AttentionSizes
 from dragoman.nn.attention.recording import mean_over_heads, recording
+from dragoman.nn.attention.scorers import AdditiveConfig
 from dragoman.nn.attention.soft import SoftAttentionConfig
 from dragoman.nn.attention.union import SourceAttentionConfig
 from dragoman.nn.dropout import Dropout
@@ -23,7 +24,6 @@ from dragoman.nn.recurrent.cells import CELLS, CellKind
 from dragoman.nn.recurrent.connections import ConnectionsConfig, PlainConfig
 from dragoman.nn.recurrent.stack import Directions, Reader
 from dragoman.nn.recurrent.wiring import Attend, BahdanauConfig, BridgeKind, InitialStates, WiringConfig, WiringSizes
-from dragoman.nn.scorers import AdditiveConfig
 from dragoman.text.symbols import PAD
 
 

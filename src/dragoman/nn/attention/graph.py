@@ -13,8 +13,8 @@ from torch.nn import functional
 
 from dragoman.nn.attention.heads import apply_head_mask
 from dragoman.nn.attention.recording import record
+from dragoman.nn.attention.scorers import ScorerConfig
 from dragoman.nn.dropout import Dropout
-from dragoman.nn.scorers import ScorerConfig
 
 
 class SparseRows(NamedTuple):

@@ -15,12 +15,12 @@ from dragoman.nn.attention.cache import Keys, KeyValueCache, extend_cache
 from dragoman.nn.attention.heads import apply_head_mask, head_diversity
 from dragoman.nn.attention.interface import Attention, AttentionSizes, TensorTree
 from dragoman.nn.attention.recording import record, recorder
+from dragoman.nn.attention.scorers import ScaledDotConfig, ScorerConfig
 from dragoman.nn.auxiliary import collector
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.mask import CausalSpan, Mask
 from dragoman.nn.positions.scheme import PositionScheme, RelativePositions
 from dragoman.nn.precision import cast_for_matmul
-from dragoman.nn.scorers import ScaledDotConfig, ScorerConfig
 
 # Minimum number of keys for the fused kernel on a CPU. Its bfloat16 backward pass is slow for short sentences, but for
 # longer ones, the B·h·T·S weights of the explicit path need too much memory (measured in docs/EXPERIMENTS.md).

@@ -19,8 +19,8 @@ from dragoman.base.settings.yaml import dump_yaml
 from dragoman.checkpoint.folder import CONFIG, PARAMETERS, check_serves, read_config, read_meta, write_model_folder
 from dragoman.checkpoint.meta import Meta
 from dragoman.checkpoint.tensors import load_tensors
-from dragoman.models.architectures.lexicon_tables import WordAlignerConfig
-from dragoman.models.kinds import WORD_ALIGNER, ModelKind
+from dragoman.models.kinds.aligner import WordAlignerConfig
+from dragoman.models.kinds.registry import WORD_ALIGNER, ModelKind
 from dragoman.statistical.alignment.estimation.corpus import Links
 from dragoman.statistical.alignment.estimation.lexicon import Lexicon
 from dragoman.statistical.alignment.estimation.method import AlignmentModel, TrainingData

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dragoman.base.errors import DataError
 from dragoman.data.files.lines import has_broken_utf8, open_lines
-from dragoman.models.architectures.ngram import LOG_ZERO, MAX_ORDER, NgramModel, NgramTable
+from dragoman.models.kinds.ngram import LOG_ZERO, MAX_ORDER, NgramModel, NgramTable
 from dragoman.text.symbols import BOS, EOS, SPECIAL_SYMBOLS, UNK
 
 NO_UNKNOWN = -100.0

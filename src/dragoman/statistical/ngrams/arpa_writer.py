@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dragoman.base.companion import compressor_for
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.base.files import atomic_file
-from dragoman.models.architectures.ngram import NgramModel
+from dragoman.models.kinds.ngram import NgramModel
 from dragoman.text.symbols import BOS, EOS, SPECIAL_SYMBOLS, UNK
 from dragoman.text.tokenizer import Tokenizer
 

@@ -13,7 +13,7 @@ Ids = NDArray[np.int64]
 class OrderCounts(NamedTuple):
     """The N distinct n-grams of one order k, sorted by their tokens.
 
-    keys: (N,) int64, as in `models.architectures.ngram.NgramTable`. counts: (N,) int64, number of occurrences.
+    keys: (N,) int64, as in `models.kinds.ngram.NgramTable`. counts: (N,) int64, number of occurrences.
     prefixes, suffixes: (N,) int64, numbers of the first and of the last k − 1 tokens among the n-grams of order k − 1;
     empty for order 1. begin_texts: (N,) bool, whether the first token is BOS.
     """

@@ -8,7 +8,7 @@ from pydantic import Field, field_validator
 
 from dragoman.base.log import warn
 from dragoman.base.settings.config import Config
-from dragoman.models.architectures.ngram import NgramTable
+from dragoman.models.kinds.ngram import NgramTable
 from dragoman.statistical.ngrams.counts import Ids, NgramCounts
 from dragoman.statistical.ngrams.tables import Values, build_tables
 

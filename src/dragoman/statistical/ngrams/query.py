@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.base.errors import ModelError
-from dragoman.models.architectures.ngram import MAX_ORDER, NgramModel
+from dragoman.models.kinds.ngram import MAX_ORDER, NgramModel
 from dragoman.native.build import best_library, load
 from dragoman.native.compiler import NGRAMS
 from dragoman.native.structures import ArrayStructure, pointers

@@ -6,7 +6,7 @@ import numpy as np
 from pydantic import Field
 
 from dragoman.base.settings.config import Config
-from dragoman.models.architectures.ngram import NgramTable
+from dragoman.models.kinds.ngram import NgramTable
 from dragoman.statistical.ngrams.counts import NgramCounts
 from dragoman.statistical.ngrams.tables import Values, build_tables
 

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dragoman.models.architectures.ngram import LOG_ZERO, NgramTable
+from dragoman.models.kinds.ngram import LOG_ZERO, NgramTable
 from dragoman.statistical.ngrams.counts import NgramCounts
 
 Values = NDArray[np.float64]

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.rules.rule import Addition, Step
-from dragoman.models.architectures.ngram import NgramModel
 from dragoman.models.interface import TensorTree
+from dragoman.models.kinds.ngram import NgramModel
 from dragoman.statistical.ngrams.query import NgramQuery, NgramState
 from dragoman.text.symbols import EOS, UNK
 from dragoman.text.tokenizer import Tokenizer

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.models.architectures.statistical import StatisticalModel
+from dragoman.models.kinds.statistical import StatisticalModel
 from dragoman.statistical.ngrams.query import NgramQuery
 from dragoman.statistical.phrases import library
 from dragoman.statistical.phrases.phrase_table import PhraseTable

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.models.architectures.statistical import PhraseBasedConfig
+from dragoman.models.kinds.statistical import PhraseBasedConfig
 from dragoman.statistical.phrases import library
 from dragoman.statistical.phrases.aligned_corpus import AlignedCorpus, Ids, WordIds, concatenate
 from dragoman.statistical.phrases.extraction import Occurrences, Trie, build_trie

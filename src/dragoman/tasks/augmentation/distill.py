@@ -23,7 +23,7 @@ from dragoman.inference.translation.result import Translation
 from dragoman.inference.translation.translator import Translator
 from dragoman.tasks.augmentation.filters import FilterConfig
 from dragoman.tasks.augmentation.synthesis import KEPT, Line, Synthesis, format_counts
-from dragoman.tasks.kinds import open_job
+from dragoman.tasks.registry import open_job
 from dragoman.tasks.train import train
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.objectives.sequence_reward import sentence_rewards

@@ -3,7 +3,7 @@
 from dragoman.base.log import quietly
 from dragoman.base.settings.load import Overrides
 from dragoman.data.held_out.check import Finding
-from dragoman.tasks.kinds import open_job
+from dragoman.tasks.registry import open_job
 from dragoman.tasks.train import Recipe, load_recipe
 from dragoman.text.languages.detector import release_model
 

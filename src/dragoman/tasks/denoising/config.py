@@ -8,7 +8,7 @@ from pydantic import Field
 from dragoman.data.noise.spans import SpanCorruptionConfig
 from dragoman.data.noise.union import NoiseConfig
 from dragoman.decode.search import SearchConfig
-from dragoman.models.architectures.seq2seq import ModelConfig
+from dragoman.models.kinds.encoder_decoder import ModelConfig
 from dragoman.tasks.language_model.config import (
     LanguageModelObjectiveConfig,
     TextCrossEntropyConfig,

@@ -19,7 +19,7 @@ from dragoman.data.batches.plan import BatchPlan
 from dragoman.data.corpora.readers import check_readable
 from dragoman.data.noise.noise import Corruption
 from dragoman.metrics.score import Score
-from dragoman.models.architectures.seq2seq import Seq2Seq
+from dragoman.models.kinds.encoder_decoder import Seq2Seq
 from dragoman.tasks.corpora.held_out_text import read_held_out
 from dragoman.tasks.corpora.job import ValidationSets, flops_per_target_token
 from dragoman.tasks.corpora.text_job import TextJob

@@ -24,10 +24,10 @@ from dragoman.inference.prediction.heads.readers import ReaderSettings, reader_o
 from dragoman.inference.prediction.heads.report import compare_with_labels
 from dragoman.inference.prediction.predictor import Predictor
 from dragoman.metrics.score import Score
-from dragoman.models.architectures.encoder_only import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.description.describe import count_operations
 from dragoman.models.heads.union import HeadConfig
 from dragoman.models.initialisation import without_storage
+from dragoman.models.kinds.encoder_only import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.parts import count_parameters
 from dragoman.tasks.corpora.job import activation_bytes
 from dragoman.tasks.labelled.card import training_facts, write_card_section

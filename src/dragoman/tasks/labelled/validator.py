@@ -17,7 +17,7 @@ from dragoman.inference.prediction.heads.readers import HeadReader
 from dragoman.inference.prediction.outputs import TOKENS, compute_outputs, length_batches
 from dragoman.metrics.labels.report import Report
 from dragoman.metrics.score import Score
-from dragoman.models.architectures.encoder_only import EncoderOnly
+from dragoman.models.kinds.encoder_only import EncoderOnly
 from dragoman.training.objectives.objective import Objective
 from dragoman.training.ranks.ranks import Ranks, Runtime
 from dragoman.training.validation import Validation, defined_scores

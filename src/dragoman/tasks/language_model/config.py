@@ -10,7 +10,7 @@ from dragoman.data.cleaning.config import TextCleaningConfig
 from dragoman.data.corpora.corpus import TextCorpora
 from dragoman.decode.sampling import GenerationConfig
 from dragoman.metrics.registry import ValidationMetricName, metrics_with
-from dragoman.models.architectures.language_model import LanguageModelConfig
+from dragoman.models.kinds.decoder_only import LanguageModelConfig
 from dragoman.tasks.corpora.config import TextCorporaConfig
 from dragoman.text.tokenizers import TextConfig
 from dragoman.training.config import LoopConfig

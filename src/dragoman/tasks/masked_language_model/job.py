@@ -18,8 +18,8 @@ from dragoman.data.batches.plan import BatchPlan
 from dragoman.data.batches.sentence_pairs import PairMaker
 from dragoman.data.corpora.readers import check_readable
 from dragoman.metrics.score import Score
-from dragoman.models.architectures.encoder_only import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.families.family import resolve_scheme
+from dragoman.models.kinds.encoder_only import EncoderOnly, EncoderOnlyConfig
 from dragoman.tasks.corpora.held_out_text import read_held_out
 from dragoman.tasks.corpora.job import activation_bytes
 from dragoman.tasks.corpora.text_job import TextJob

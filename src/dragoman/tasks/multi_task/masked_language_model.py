@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dragoman.data.batches.masking import MASK
-from dragoman.models.architectures.encoder_only import EncoderOnlyConfig
+from dragoman.models.kinds.encoder_only import EncoderOnlyConfig
 from dragoman.tasks.labelled.job import LabelledJob
 from dragoman.tasks.masked_language_model.config import MaskedLanguageModelRun
 from dragoman.tasks.masked_language_model.job import MaskedLanguageModelJob

@@ -13,10 +13,10 @@ from dragoman.base.errors import ConfigError
 from dragoman.base.packing import Packing
 from dragoman.data.batches.plan import BatchPlan
 from dragoman.data.held_out.check import Finding
-from dragoman.models.architectures.language_model import next_tokens
 from dragoman.models.description.describe import count_decoder_operations
 from dragoman.models.families.family import prefix_errors
 from dragoman.models.interface import Decoder, Output
+from dragoman.models.kinds.decoder_only import next_tokens
 from dragoman.tasks.corpora.job import packing_obstacle
 from dragoman.tasks.language_model.config import LanguageModelLoopConfig, LanguageModelRun, LanguageModelTask
 from dragoman.tasks.language_model.job import LanguageModelJob

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from dragoman.decode.sampling import GenerationConfig
-from dragoman.models.architectures.ngram import NgramConfig
+from dragoman.models.kinds.ngram import NgramConfig
 from dragoman.statistical.ngrams.kneser_ney import ModifiedKneserNeyConfig
 from dragoman.statistical.ngrams.smoothing import SmoothingConfig
 from dragoman.tasks.corpora.config import TextCorporaConfig

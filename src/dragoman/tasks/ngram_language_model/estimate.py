@@ -19,7 +19,7 @@ from dragoman.data.preparation.prepare import prepare_texts
 from dragoman.inference.generation.language_model import LanguageModel
 from dragoman.metrics.metric import Outputs
 from dragoman.metrics.text_score import TextScore
-from dragoman.models.architectures.ngram import NgramModel
+from dragoman.models.kinds.ngram import NgramModel
 from dragoman.statistical.ngrams.counts import count_ngrams
 from dragoman.tasks.corpora.held_out_text import HeldOutText
 from dragoman.tasks.estimation import EstimationResult

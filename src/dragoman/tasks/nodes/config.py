@@ -6,7 +6,7 @@ from pydantic import Field
 
 from dragoman.base.settings.config import Config
 from dragoman.data.graphs import GraphConfig
-from dragoman.models.architectures.node_classifier import NodeClassifierConfig
+from dragoman.models.kinds.node_classifier import NodeClassifierConfig
 from dragoman.training.config import AverageConfig, LoopConfig
 from dragoman.training.optimisers.adam import AdamConfig
 from dragoman.training.optimisers.schedule import ConstantConfig, ScheduleConfig

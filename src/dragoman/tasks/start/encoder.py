@@ -13,11 +13,11 @@ from dragoman.base.errors import ConfigError
 from dragoman.base.settings.load import parse_settings
 from dragoman.checkpoint.folder import CONFIG
 from dragoman.checkpoint.start import Start
-from dragoman.models.architectures.encoder_only import EncoderOnlyConfig
-from dragoman.models.architectures.language_model import LanguageModelConfig
-from dragoman.models.architectures.seq2seq import ModelConfig
 from dragoman.models.heads.union import HeadConfig, SeveralHeadsConfig
-from dragoman.models.kinds import parse_model
+from dragoman.models.kinds.decoder_only import LanguageModelConfig
+from dragoman.models.kinds.encoder_decoder import ModelConfig
+from dragoman.models.kinds.encoder_only import EncoderOnlyConfig
+from dragoman.models.kinds.registry import parse_model
 from dragoman.models.settings import ModelSettings
 from dragoman.tasks.head_run import HeadRun
 from dragoman.tasks.start.settings import StartedRun, stored_text

@@ -15,7 +15,7 @@ from dragoman.base.settings.config import Config
 from dragoman.base.settings.load import flatten, parse_settings
 from dragoman.checkpoint.folder import CONFIG
 from dragoman.checkpoint.start import Start
-from dragoman.models.kinds import kind_of
+from dragoman.models.kinds.registry import kind_of
 from dragoman.models.settings import PresetSettings
 from dragoman.tasks.estimation import EstimatedRun
 from dragoman.text.tokenizers import TextConfig, Tokenizers

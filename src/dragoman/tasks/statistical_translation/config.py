@@ -10,7 +10,7 @@ from dragoman.data.cleaning.config import CleaningConfig
 from dragoman.data.corpora.corpus import Corpora, CorpusConfig
 from dragoman.decode.search import SearchConfig
 from dragoman.metrics.bleu_tokenizer import AUTO, BleuTokenizerName
-from dragoman.models.architectures.statistical import StatisticalConfig
+from dragoman.models.kinds.statistical import StatisticalConfig
 from dragoman.statistical.alignment.methods.hmm import HMMConfig
 from dragoman.statistical.alignment.methods.union import AlignmentMethod
 from dragoman.statistical.alignment.symmetrization import Symmetrization

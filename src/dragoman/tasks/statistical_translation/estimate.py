@@ -23,8 +23,8 @@ from dragoman.inference.translation.translator import Translator
 from dragoman.metrics.bleu_tokenizer import AUTO, check_tokenizer, choose_tokenizer
 from dragoman.metrics.metric import Outputs, warn_of_blank_references
 from dragoman.metrics.registry import METRICS, ngram_metrics
-from dragoman.models.architectures.ngram import NgramModel
-from dragoman.models.architectures.statistical import PhraseBasedConfig, StatisticalModel, TableSizes
+from dragoman.models.kinds.ngram import NgramModel
+from dragoman.models.kinds.statistical import PhraseBasedConfig, StatisticalModel, TableSizes
 from dragoman.statistical.alignment.estimation.workers import Workers
 from dragoman.statistical.alignment.pair_scoring import pair_scoring
 from dragoman.statistical.ngrams.counts import count_ngrams

@@ -16,7 +16,7 @@ from dragoman.decode.search import SearchConfig
 from dragoman.inference.control.marking import PlaceholdersConfig, TerminologyConfig
 from dragoman.metrics.bleu_tokenizer import AUTO, BleuTokenizerName
 from dragoman.metrics.registry import ValidationMetricName
-from dragoman.models.architectures.seq2seq import ModelConfig
+from dragoman.models.kinds.encoder_decoder import ModelConfig
 from dragoman.statistical.alignment.shortlist import ShortlistConfig
 from dragoman.statistical.alignment.word_aligner import AlignerConfig
 from dragoman.tasks.corpora.config import CorporaConfig

@@ -24,7 +24,7 @@ from dragoman.inference.translation.translator import Translator
 from dragoman.metrics.bleu_tokenizer import AUTO, check_tokenizer
 from dragoman.metrics.metric import Metric
 from dragoman.metrics.score import Score
-from dragoman.models.architectures.seq2seq import ModelConfig, Seq2Seq
+from dragoman.models.kinds.encoder_decoder import ModelConfig, Seq2Seq
 from dragoman.models.parts import count_parameters
 from dragoman.statistical.alignment.pair_scoring import pair_scoring
 from dragoman.statistical.alignment.word_aligner import AlignerConfig

@@ -22,7 +22,7 @@ from dragoman.metrics.bleu_tokenizer import AUTO, DEFAULT, choose_tokenizer
 from dragoman.metrics.metric import Metric, Outputs, warn_of_blank_references
 from dragoman.metrics.registry import METRICS
 from dragoman.metrics.text_score import TextScore, count_bytes, count_words
-from dragoman.models.architectures.seq2seq import Seq2Seq
+from dragoman.models.kinds.encoder_decoder import Seq2Seq
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.training.objectives.cross_entropy import CrossEntropy

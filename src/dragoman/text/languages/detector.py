@@ -12,7 +12,7 @@ import regex
 from dragoman.base.errors import DragomanError, ResourceError
 from dragoman.base.packages import import_optional
 from dragoman.text.languages.codes import base_language, closest_code
-from dragoman.text.languages.scripts import has_script, language_script
+from dragoman.text.languages.usual_scripts import has_script, language_script
 
 _COMBINED_SCRIPTS = {
     "Hans": ("Hani", "Bopo"),

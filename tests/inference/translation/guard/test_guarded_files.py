@@ -12,7 +12,7 @@ from tiny_model import tiny_config, write_tiny_model
 from dragoman import Translator, translate_file
 from dragoman.cli.main import main
 from dragoman.inference.translation.guard.guard import Guard
-from dragoman.models.architectures.seq2seq import ModelConfig
+from dragoman.models.kinds.encoder_decoder import ModelConfig
 
 LINES = [f"the {noun} sees {number} dogs" for number in (3, 45) for noun in ("man", "dog", "park")] + ["", "a dog ."]
 SHORT = ["search.length_factor=1", "search.length_margin=8"]  # an untrained model does not end by itself

@@ -18,7 +18,7 @@ from dragoman.exchange.huggingface.settings import (
     parse_json_settings,
     parse_section,
 )
-from dragoman.models.architectures.seq2seq import ModelConfig
+from dragoman.models.kinds.encoder_decoder import ModelConfig
 
 ARCHITECTURES = ("BartForConditionalGeneration", "BartModel")
 _NOT_COMPARED = ("preset", "embeddings.", "dropout.embedding")

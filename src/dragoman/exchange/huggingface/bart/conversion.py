@@ -23,7 +23,7 @@ from dragoman.exchange.huggingface.byte_level import (
 from dragoman.exchange.huggingface.files import CONFIG, ImportedModel, read_tensors
 from dragoman.exchange.huggingface.generation import generation_json, search_section
 from dragoman.exchange.huggingface.model_folder import StoredModel, import_model, read_generation, write_folder
-from dragoman.models.architectures.seq2seq import ModelConfig
+from dragoman.models.kinds.encoder_decoder import ModelConfig
 from dragoman.text.symbols import EOS, PAD, UNK
 from dragoman.text.tokenizers import TextConfig
 from dragoman.text.vocabularies.gpt2 import GPT2BPEConfig, GPT2Tokenizer

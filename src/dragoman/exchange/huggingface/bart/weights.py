@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import torch
 
 from dragoman.exchange.huggingface.weights import LAYER, Weight, WeightTable, linear, repeat
-from dragoman.models.architectures.seq2seq import ModelConfig
 from dragoman.models.families.transformer import TransformerDecoderConfig, TransformerEncoderConfig
+from dragoman.models.kinds.encoder_decoder import ModelConfig
 from dragoman.nn.embedding import IMPOSSIBLE_BIAS
 
 PREFIX = "model."

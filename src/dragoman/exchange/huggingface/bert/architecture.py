@@ -19,11 +19,11 @@ from dragoman.exchange.huggingface.settings import (
     parse_json_settings,
     parse_section,
 )
-from dragoman.models.architectures.encoder_only import EncoderOnlyConfig
 from dragoman.models.families.transformer import TransformerEncoderConfig
 from dragoman.models.heads.masked_language_model import MaskedLanguageModelHeadConfig
 from dragoman.models.heads.tagging import TaggingHeadConfig
 from dragoman.models.heads.texts import ClassificationHeadConfig, RegressionHeadConfig
+from dragoman.models.kinds.encoder_only import EncoderOnlyConfig
 
 ARCHITECTURES = {
     "none": "BertModel",

@@ -16,8 +16,8 @@ from dragoman.exchange.huggingface.bert.vocabulary import bert_order, read_vocab
 from dragoman.exchange.huggingface.bert.weights import NEXT_SENTENCE, POOLER, PREFIX, current_name, weight_table
 from dragoman.exchange.huggingface.files import CONFIG, ImportedModel, read_tensors
 from dragoman.exchange.huggingface.model_folder import StoredModel, import_model, write_folder
-from dragoman.models.architectures.encoder_only import EncoderOnlyConfig
 from dragoman.models.heads.texts import RegressionHeadConfig
+from dragoman.models.kinds.encoder_only import EncoderOnlyConfig
 from dragoman.text.tokenizers import TextConfig
 from dragoman.text.vocabularies.bert import BertTokenizer
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import torch
 
 from dragoman.exchange.huggingface.weights import LAYER, Weight, WeightTable, linear, repeat
-from dragoman.models.architectures.encoder_only import EncoderOnlyConfig
 from dragoman.models.families.transformer import TransformerEncoderConfig
 from dragoman.models.heads.masked_language_model import MaskedLanguageModelHeadConfig
+from dragoman.models.kinds.encoder_only import EncoderOnlyConfig
 
 PREFIX = "bert."
 POOLER = "bert.pooler.dense.weight"

@@ -18,8 +18,8 @@ from dragoman.exchange.huggingface.settings import (
     parse_json_settings,
     parse_section,
 )
-from dragoman.models.architectures.language_model import LanguageModelConfig
 from dragoman.models.families.transformer import TransformerDecoderConfig
+from dragoman.models.kinds.decoder_only import LanguageModelConfig
 
 ARCHITECTURES = ("GPT2LMHeadModel", "GPT2Model")
 _NOT_COMPARED = ("preset",)

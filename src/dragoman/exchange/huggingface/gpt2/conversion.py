@@ -22,7 +22,7 @@ from dragoman.exchange.huggingface.generation import sampling_json, sampling_sec
 from dragoman.exchange.huggingface.gpt2.architecture import ARCHITECTURES, config_json, model_section, read_settings
 from dragoman.exchange.huggingface.gpt2.weights import TOKENS, weight_table
 from dragoman.exchange.huggingface.model_folder import StoredModel, import_model, read_generation, write_folder
-from dragoman.models.architectures.language_model import LanguageModelConfig
+from dragoman.models.kinds.decoder_only import LanguageModelConfig
 from dragoman.text.symbols import BOS, EOS, PAD, SPECIAL_SYMBOLS, UNK
 from dragoman.text.tokenizers import TextConfig
 from dragoman.text.vocabularies.gpt2 import GPT2BPEConfig, GPT2Tokenizer

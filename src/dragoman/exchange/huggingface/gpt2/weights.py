@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import torch
 
 from dragoman.exchange.huggingface.weights import LAYER, Weight, WeightTable, linear, repeat
-from dragoman.models.architectures.language_model import LanguageModelConfig
 from dragoman.models.families.transformer import TransformerDecoderConfig
+from dragoman.models.kinds.decoder_only import LanguageModelConfig
 from dragoman.nn.positions.learned import LearnedConfig
 
 PREFIX = "transformer."

@@ -12,7 +12,7 @@ from dragoman.exchange.huggingface.bart_family import BartFamilySettings, shared
 from dragoman.exchange.huggingface.files import CONFIG
 from dragoman.exchange.huggingface.round_trip import check_same_settings
 from dragoman.exchange.huggingface.settings import parse_json_settings, parse_section
-from dragoman.models.architectures.seq2seq import ModelConfig
+from dragoman.models.kinds.encoder_decoder import ModelConfig
 
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "swish", "silu": "swish"}
 """Dragoman's activation names, by Hugging Face's names."""

@@ -29,7 +29,7 @@ from dragoman.exchange.huggingface.marian.vocabulary import (
     tokenizer_json,
 )
 from dragoman.exchange.huggingface.model_folder import StoredModel, read_generation, write_folder
-from dragoman.models.architectures.seq2seq import ModelConfig
+from dragoman.models.kinds.encoder_decoder import ModelConfig
 from dragoman.text.symbols import BOS, EOS, PAD, tag_languages
 from dragoman.text.tokenizers import TextConfig, Tokenizers
 from dragoman.text.vocabularies.sentencepiece import SentencePieceConfig, SentencePieceTokenizer

@@ -10,8 +10,8 @@ from torch import Tensor
 from dragoman.base.errors import ModelError
 from dragoman.exchange.huggingface.marian.architecture import MarianSettings
 from dragoman.exchange.huggingface.marian.vocabulary import ids_in_marian_order
-from dragoman.models.architectures.seq2seq import ModelConfig
 from dragoman.models.families.transformer import TransformerDecoderConfig, TransformerEncoderConfig
+from dragoman.models.kinds.encoder_decoder import ModelConfig
 from dragoman.nn.embedding import IMPOSSIBLE_BIAS
 from dragoman.nn.positions.sinusoidal import sinusoids
 from dragoman.text.tokenizers import Tokenizers

@@ -16,8 +16,8 @@ from dragoman.exchange.huggingface.settings import (
     parse_json_settings,
     parse_section,
 )
-from dragoman.models.architectures.seq2seq import ModelConfig
 from dragoman.models.families.transformer import TransformerDecoderConfig, TransformerEncoderConfig
+from dragoman.models.kinds.encoder_decoder import ModelConfig
 from dragoman.nn.attention.soft import SoftAttentionConfig
 from dragoman.nn.positions.bucketed import BucketedConfig
 from dragoman.text.symbols import PAD

@@ -16,7 +16,7 @@ from dragoman.exchange.huggingface.model_folder import StoredModel, import_model
 from dragoman.exchange.huggingface.t5.architecture import ARCHITECTURES, config_json, model_section, read_settings
 from dragoman.exchange.huggingface.t5.vocabulary import read_vocabulary, t5_order, write_vocabulary
 from dragoman.exchange.huggingface.t5.weights import is_tied, weight_table
-from dragoman.models.architectures.seq2seq import ModelConfig
+from dragoman.models.kinds.encoder_decoder import ModelConfig
 from dragoman.text.symbols import BOS, EOS
 from dragoman.text.tokenizers import TextConfig
 from dragoman.text.vocabularies.t5 import T5Tokenizer, T5UnigramConfig

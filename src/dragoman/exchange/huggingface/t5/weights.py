@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from torch import Tensor
 
 from dragoman.exchange.huggingface.weights import LAYER, Weight, WeightTable, repeat
-from dragoman.models.architectures.seq2seq import ModelConfig
 from dragoman.models.families.transformer import TransformerDecoderConfig, TransformerEncoderConfig
+from dragoman.models.kinds.encoder_decoder import ModelConfig
 
 EMBEDDINGS, PROJECTION = "shared.weight", "lm_head.weight"
 TABLES = "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from dragoman.base.settings.config import Config
 from dragoman.data.batches.batch import Batch
-from dragoman.models.architectures.seq2seq import Seq2Seq
 from dragoman.models.families.family import ProjectedOutput
+from dragoman.models.kinds.encoder_decoder import Seq2Seq
 from dragoman.nn.auxiliary import Auxiliary, collecting, collector
 from dragoman.nn.randomness import generator
 from dragoman.text.symbols import BOS, PAD, UNK

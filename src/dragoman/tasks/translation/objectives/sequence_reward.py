@@ -14,8 +14,8 @@ from dragoman.decode.sampling import SamplingConfig, sample
 from dragoman.decode.search import Hypothesis
 from dragoman.metrics.bleu_tokenizer import AUTO, choose_tokenizer
 from dragoman.metrics.registry import SentenceMetricName, ngram_metrics
-from dragoman.models.architectures.seq2seq import Seq2Seq
 from dragoman.models.interface import source_mask
+from dragoman.models.kinds.encoder_decoder import Seq2Seq
 from dragoman.text.symbols import BOS, EOS
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.training.objectives.cross_entropy import CrossEntropy, LabelSmoothingConfig

@@ -14,14 +14,14 @@ from typing import Any
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.load import parse_settings
-from dragoman.models.architectures.encoder_only import EncoderOnlyConfig
-from dragoman.models.architectures.language_model import LanguageModelConfig
-from dragoman.models.architectures.lexicon_tables import WordAlignerConfig
-from dragoman.models.architectures.ngram import NgramConfig
-from dragoman.models.architectures.node_classifier import NodeClassifierConfig
-from dragoman.models.architectures.seq2seq import ModelConfig
-from dragoman.models.architectures.statistical import StatisticalConfig
 from dragoman.models.interface import Side
+from dragoman.models.kinds.aligner import WordAlignerConfig
+from dragoman.models.kinds.decoder_only import LanguageModelConfig
+from dragoman.models.kinds.encoder_decoder import ModelConfig
+from dragoman.models.kinds.encoder_only import EncoderOnlyConfig
+from dragoman.models.kinds.ngram import NgramConfig
+from dragoman.models.kinds.node_classifier import NodeClassifierConfig
+from dragoman.models.kinds.statistical import StatisticalConfig
 from dragoman.models.settings import ModelSettings
 
 ABILITIES: Mapping[str, str] = {

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.config import Config
-from dragoman.models.architectures.ngram import MAX_ORDER, NgramModel
 from dragoman.models.interface import LengthLimit, LengthLimits, Trial
+from dragoman.models.kinds.ngram import MAX_ORDER, NgramModel
 from dragoman.models.settings import ModelSettings
 from dragoman.text.tokenizers import VocabularySizes
 

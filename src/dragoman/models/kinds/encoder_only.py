@@ -9,7 +9,6 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from dragoman.base.errors import ConfigError
-from dragoman.models.architectures.generator import GeneratorConfig, SharedEmbedding
 from dragoman.models.families.causal import CausalEncoderConfig
 from dragoman.models.families.family import SideContext, prefix_errors, resolve_scheme
 from dragoman.models.families.hierarchical import HierarchicalEncoderConfig
@@ -21,6 +20,7 @@ from dragoman.models.heads.texts import ClassificationHeadConfig, TextEncoding, 
 from dragoman.models.heads.union import HeadConfig, SeveralHeads, SeveralHeadsConfig
 from dragoman.models.initialisation import initialise_linear_layers
 from dragoman.models.interface import LengthLimit, Memory, Trial
+from dragoman.models.kinds.generator import GeneratorConfig, SharedEmbedding
 from dragoman.models.settings import PresetSettings
 from dragoman.nn.dropout import DropoutConfig
 from dragoman.nn.embedding import Embedding, token_table

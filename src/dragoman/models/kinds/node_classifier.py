@@ -11,8 +11,8 @@ from dragoman.models.heads.labelled import LabelledHead
 from dragoman.models.interface import LengthLimit, Trial
 from dragoman.models.settings import ModelSettings
 from dragoman.nn.attention.graph import GraphAttention, SparseRows
+from dragoman.nn.attention.scorers import LeakyReLUConfig, ScorerConfig
 from dragoman.nn.precision import to_at_least_float32
-from dragoman.nn.scorers import LeakyReLUConfig, ScorerConfig
 from dragoman.text.tokenizers import VocabularySizes
 
 _UNKNOWN_FEATURES = 2
