@@ -1,6 +1,7 @@
 """The analysis of parsers and of models of graphs, whose outputs are trees and nodes instead of texts."""
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -74,11 +75,11 @@ def test_the_next_symbols_are_those_of_the_decoder() -> None:
 
 def test_the_best_tree_with_a_prefix_has_the_prefix() -> None:
     model = generator()
-    best = continue_prefix(model, SOURCE)
+    best: Any = continue_prefix(model, SOURCE)
     assert best.prediction == parsed(model)
     symbols = model.model.head.symbols
     for prefix in (symbols.encode(best.prediction.tree)[:4], symbols.parse("(VP (NP DT")):
-        found = continue_prefix(model, SOURCE, prefix)
+        found: Any = continue_prefix(model, SOURCE, prefix)
         assert symbols.encode(found.prediction.tree)[: len(prefix)] == prefix
         assert_close(model.sequence(SOURCE).subject(found.ids).values().sum(), found.score)
 
@@ -151,7 +152,8 @@ def test_the_output_of_a_node_is_the_log_probability_of_its_class() -> None:
 def test_the_entropy_of_a_graph_is_the_mean_over_its_nodes() -> None:
     model, graph = node_predictor(), small_graph()
     subject = model.subject("a", SubjectSettings(graph=graph))
-    rows = [inspect(model, node, graph=graph).layers for node in graph.ids]
+    inspections: list[Any] = [inspect(model, node, graph=graph) for node in graph.ids]
+    rows = [each.layers for each in inspections]
     for head, entropy in head_entropies(subject).items():
         weights = [each[head.layer - 1].weights[head.number - 1].astype(float) for each in rows]
         assert_close(entropy, np.mean([-(each * np.log(each)).sum() for each in weights]))

@@ -3,6 +3,7 @@
 import json
 from math import log
 from pathlib import Path
+from typing import Any
 
 import pytest
 from analysed_models import SOURCE, TARGET, end_translations, language_model, predictor, translator
@@ -75,7 +76,7 @@ def test_the_own_translation_forced_has_its_own_score(family: str) -> None:
     (best,) = model.translate_nbest([SOURCE])[0]
     assert best.finished
     for prefix in ([*best.ids, EOS], [], best.ids[:1]):
-        forced = continue_prefix(model, SOURCE, prefix)
+        forced: Any = continue_prefix(model, SOURCE, prefix)
         assert forced.ids[: len(prefix)] == tuple(prefix[: len(forced.ids)])
         assert forced.score >= best.score - 1e-5  # the whole beam begins with the prefix
         if prefix != best.ids[:1]:
@@ -98,7 +99,7 @@ def test_a_forced_word_begins_the_translation_and_the_rest_is_searched_again() -
 
 def test_a_language_model_continues_with_the_most_probable_tokens() -> None:
     model = language_model()
-    found = continue_prefix(model, "a dog", " runs")
+    found: Any = continue_prefix(model, "a dog", " runs")
     (greedy,) = model.generate(["a dog runs"], top_k=1, max_tokens=MAX_NEW_TOKENS)
     assert found.text == "a dog runs" + greedy
     values = model.sequence("").subject(found.ids).values()

@@ -96,13 +96,13 @@ def test_predicts_one_line_per_node(trained: Path, capfd: pytest.CaptureFixture[
 def test_draws_the_weights_of_neighbours(trained: Path) -> None:
     predictor = NodePredictor.load(trained / "run" / "seed-1", "cpu")
     graph = predictor.graph()
-    inspection = inspect(predictor, "n7", graph=graph)
+    inspection: Any = inspect(predictor, "n7", graph=graph)
     expected = {graph.ids[second] for first, second in graph.edges.T if graph.ids[first] == "n7"}
     for layer, heads in zip(inspection.layers, (2, 1), strict=True):
         assert set(layer.ids) == {"n7", *expected}
         assert layer.weights.shape == (heads, len(expected) + 1)
         np.testing.assert_allclose(layer.weights.sum(1), 1, rtol=1e-5)
-    isolated = inspect(predictor, f"n{SIZE - 1}", graph=graph)
+    isolated: Any = inspect(predictor, f"n{SIZE - 1}", graph=graph)
     assert [layer.ids for layer in isolated.layers] == [(f"n{SIZE - 1}",)] * 2
     out = trained / "inspection"
     assert main(["inspect", str(trained / "run" / "seed-1"), "n7", "--out", str(out)]) == 0

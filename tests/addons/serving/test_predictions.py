@@ -214,6 +214,7 @@ def test_the_engine_of_prediction_models(
 ) -> None:
     config = EngineConfig.model_validate({"device": "cpu", **settings})
     model = ServedPredictor(ModelConfig(path=folders["requests"]), config, "m")
+    predictor: Any
     (predictor,) = model.tasks.values()
     assert (predictor.engine.name, predictor.engine.precision) == expected
     assert model.description["precision"] == expected[1]

@@ -1,6 +1,7 @@
 """The state of the view of attention: rollouts beside the heads, the same output in all views, and messages."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -93,7 +94,8 @@ def test_all_views_show_the_same_translation(workspace: Workspace) -> None:
 
 
 def test_a_sentence_is_searched_once_for_all_views(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = workspace.model().translator.engine
+    translator: Any = workspace.model().translator
+    engine = translator.engine
     searches: list[int] = []
     search = engine.hypotheses
     monkeypatch.setattr(engine, "hypotheses", lambda rows, size: searches.append(len(rows)) or search(rows, size))
