@@ -7,8 +7,14 @@ from pathlib import Path
 from repository import ROOT
 
 PACKAGE = ROOT / "src/dragoman"
-ROOMS = ("base", "text", "data", "nn", "models", "metrics", "decode", "native")
 MOST = 5
+EXCEPTIONS = {
+    # A Triton kernel takes a flat list of pointers, strides and constants.
+    "engines/cuda/kernels.py": {"_self_attention", "_cross_attention"},
+    # torch.autograd.Function.apply has no keyword arguments.
+    "training/objectives/fused_cross_entropy.py": {"forward"},
+}
+"""Functions that Triton or autograd calls with positional arguments, by file."""
 
 
 def positional(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
@@ -17,18 +23,25 @@ def positional(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
     return names[1:] if names[:1] in (["self"], ["cls"]) else names
 
 
-def excessive(path: Path) -> Iterator[str]:
-    """Yield the functions of a file with more positional parameters than allowed."""
+def excessive(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield the names and the descriptions of functions with more positional parameters than allowed."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and len(positional(node)) > MOST:
-            yield f"{path.relative_to(ROOT)}:{node.lineno}: {node.name}({', '.join(positional(node))})"
+            yield node.name, f"{path.relative_to(ROOT)}:{node.lineno}: {node.name}({', '.join(positional(node))})"
 
 
 def test_parameters_after_the_fifth_are_named() -> None:
-    files = [path for room in ROOMS for path in sorted((PACKAGE / room).rglob("*.py"))]
-    assert len(files) > 250
-    found = [each for path in files for each in excessive(path)]
-    assert not found, "make the last parameters keyword-only, or group them:\n" + "\n".join(found)
+    files = sorted(PACKAGE.rglob("*.py"))
+    assert len(files) > 700
+    found = {path.relative_to(PACKAGE).as_posix(): dict(excessive(path)) for path in files}
+    wrong = [
+        text
+        for path, functions in found.items()
+        for name, text in functions.items()
+        if name not in EXCEPTIONS.get(path, ())
+    ]
+    assert not wrong, "make the last parameters keyword-only, or group them:\n" + "\n".join(wrong)
+    assert {path: set(found[path]) for path in EXCEPTIONS} == EXCEPTIONS, "remove exceptions that are not needed"
 
 
 def test_positional_parameters_are_counted() -> None:

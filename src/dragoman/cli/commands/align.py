@@ -14,13 +14,6 @@ from dragoman.cli.options import Quiet, Threads
     "dragoman align --source train.en --target train.de --save aligner",
 )
 def align(
-    source: Annotated[
-        Path,
-        typer.Option(
-            "--source", help="Source side of the parallel text, one sentence per line; plain, .gz, .bz2, .xz or .zst."
-        ),
-    ],
-    target: Annotated[Path, typer.Option("--target", help="Target side of the parallel text, one sentence per line.")],
     settings: Annotated[
         list[str] | None,
         typer.Argument(
@@ -29,6 +22,14 @@ def align(
             show_default=False,
         ),
     ] = None,
+    *,
+    source: Annotated[
+        Path,
+        typer.Option(
+            "--source", help="Source side of the parallel text, one sentence per line; plain, .gz, .bz2, .xz or .zst."
+        ),
+    ],
+    target: Annotated[Path, typer.Option("--target", help="Target side of the parallel text, one sentence per line.")],
     output: Annotated[
         Path | None,
         typer.Option(

@@ -48,6 +48,7 @@ def check(
             show_default=False,
         ),
     ] = None,
+    *,
     source: Annotated[
         Path | None, typer.Option("--source", help="Source sentences, one per line; plain, .gz, .bz2, .xz or .zst.")
     ] = None,

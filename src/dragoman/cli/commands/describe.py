@@ -25,6 +25,7 @@ def describe(
             show_default=False,
         ),
     ] = None,
+    *,
     vocabulary: Annotated[
         str | None,
         typer.Option(

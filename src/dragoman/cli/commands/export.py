@@ -51,6 +51,7 @@ class Quantization(StrEnum):
 )
 def export(
     model: Model,
+    *,
     to: Annotated[
         Format,
         typer.Option(

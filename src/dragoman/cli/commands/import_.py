@@ -21,6 +21,7 @@ def import_model(
             "without a head, or of a GPT-2, BART or T5 model; or an ARPA file of an n-gram model."
         ),
     ],
+    *,
     out: Annotated[Path, typer.Option("--out", "-o", help="Model folder to write; it must not exist.")],
     allow_pickle: Annotated[
         bool,

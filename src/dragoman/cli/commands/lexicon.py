@@ -11,11 +11,6 @@ from dragoman.cli.options import Quiet, Threads
 
 @command("dragoman lexicon --source train.en --target train.de --output lexicon.tsv")
 def lexicon(
-    source: Annotated[
-        Path,
-        typer.Option("--source", help="Source side of the parallel text, one sentence per line; plain or compressed."),
-    ],
-    target: Annotated[Path, typer.Option("--target", help="Target side of the parallel text, one sentence per line.")],
     settings: Annotated[
         list[str] | None,
         typer.Argument(
@@ -24,6 +19,12 @@ def lexicon(
             show_default=False,
         ),
     ] = None,
+    *,
+    source: Annotated[
+        Path,
+        typer.Option("--source", help="Source side of the parallel text, one sentence per line; plain or compressed."),
+    ],
+    target: Annotated[Path, typer.Option("--target", help="Target side of the parallel text, one sentence per line.")],
     output: Annotated[
         Path | None,
         typer.Option(

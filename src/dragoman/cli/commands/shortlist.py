@@ -12,11 +12,6 @@ from dragoman.cli.options import Quiet, Threads
 @command("dragoman shortlist runs/en-de --source train.en --target train.de")
 def shortlist(
     model: Annotated[Path, typer.Argument(help="Folder of a translation model.", show_default=False)],
-    source: Annotated[
-        Path,
-        typer.Option("--source", help="Source side of the training text, one sentence per line; plain or compressed."),
-    ],
-    target: Annotated[Path, typer.Option("--target", help="Target side of the training text, one sentence per line.")],
     settings: Annotated[
         list[str] | None,
         typer.Argument(
@@ -25,6 +20,12 @@ def shortlist(
             show_default=False,
         ),
     ] = None,
+    *,
+    source: Annotated[
+        Path,
+        typer.Option("--source", help="Source side of the training text, one sentence per line; plain or compressed."),
+    ],
+    target: Annotated[Path, typer.Option("--target", help="Target side of the training text, one sentence per line.")],
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:

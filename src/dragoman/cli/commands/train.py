@@ -33,6 +33,7 @@ def train(
             show_default=False,
         ),
     ] = None,
+    *,
     source: Annotated[
         Text,
         typer.Option(

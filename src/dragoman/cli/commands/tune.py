@@ -33,13 +33,12 @@ from dragoman.cli.options import (
 def tune(
     model: Model,
     search: SearchSettings = None,
-    source: Annotated[
-        Path, typer.Option("--source", help="Source sentences of a development set (not a test set).")
-    ] = ...,  # type: ignore[assignment]
-    reference: Annotated[Path, typer.Option("--reference", help="Reference translations.")] = ...,  # type: ignore[assignment]
+    *,
+    source: Annotated[Path, typer.Option("--source", help="Source sentences of a development set (not a test set).")],
+    reference: Annotated[Path, typer.Option("--reference", help="Reference translations.")],
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Output file (YAML) with the weights for `dragoman translate --rerank`.")
-    ] = ...,  # type: ignore[assignment]
+    ],
     reverse: Annotated[
         Path | None,
         typer.Option("--reverse", metavar="MODEL", help="Reverse-direction model for log p(source | target)."),

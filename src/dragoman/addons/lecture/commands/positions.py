@@ -22,6 +22,7 @@ def positions(
             show_default=False,
         ),
     ] = None,
+    *,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the pictures.")] = Path("positions"),
     width: Annotated[int, typer.Option("--width", min=2, help="Model width d.")] = 128,
     heads: Annotated[int, typer.Option("--heads", min=1, help="Number of attention heads; must divide the width.")] = 8,

@@ -11,6 +11,7 @@ from dragoman.cli.options import Quiet
 
 @command("dragoman scenes --out scenes")
 def scenes(
+    *,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write; it must not exist.")] = Path("scenes"),
     train: Annotated[int, typer.Option("--train", min=1, help="Number of training scenes.")] = 8000,
     valid: Annotated[int, typer.Option("--valid", min=1, help="Number of validation scenes.")] = 300,

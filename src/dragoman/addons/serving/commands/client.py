@@ -21,6 +21,7 @@ KEY = "DRAGOMAN_KEY"
 )
 def client(
     url: Annotated[str, typer.Argument(help="The server's address, such as http://127.0.0.1:5000.")],
+    *,
     target: Annotated[str | None, typer.Option("--target", "-t", help="Code of the target language.")] = None,
     source: Annotated[str, typer.Option("--source", "-s", help="Code of the source language.")] = "auto",
     input: Annotated[

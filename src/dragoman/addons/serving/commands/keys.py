@@ -30,6 +30,7 @@ Database = Annotated[Path, typer.Option("--database", help="SQLite file of the k
 @command("dragoman keys add alice --requests-per-minute 60")
 def add_key(
     name: Annotated[str, typer.Argument(help="Name of the key's owner, unique among keys that are not revoked.")],
+    *,
     database: Database = Path("keys.db"),
     requests_per_minute: Annotated[
         int | None,

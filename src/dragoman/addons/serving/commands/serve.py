@@ -19,6 +19,7 @@ def serve(
     models: Annotated[
         list[Path] | None, typer.Argument(metavar="[MODEL]...", help="Folders of translation and prediction models.")
     ] = None,
+    *,
     languages: Annotated[
         list[str] | None,
         typer.Option(

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     files="--gold and --hypothesis",
 )
 def alignments(
+    *,
     gold: Annotated[
         Path,
         typer.Option(

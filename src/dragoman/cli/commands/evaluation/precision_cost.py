@@ -18,6 +18,7 @@ from dragoman.cli.options import Model, Quiet, Tags, Threads, To
 )
 def precision_cost(
     model: Model,
+    *,
     source: Annotated[
         Path | None, typer.Option("--source", help="Source sentences (default: the validation set of the training).")
     ] = None,
