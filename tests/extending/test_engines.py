@@ -105,5 +105,5 @@ def test_limits_are_kept_and_lines_before_a_long_one_are_returned(translator: Tr
 
 def test_a_missing_row_is_detected(translator: Translator) -> None:
     translator.engine.silent = True  # type: ignore[attr-defined]
-    with pytest.raises(RuntimeError, match="the engine returned nothing for position 0 of 2"):
+    with pytest.raises(RuntimeError, match="the engine returned nothing for part 0 of 2"):
         translator.translate(["a", "a dog"])

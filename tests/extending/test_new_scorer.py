@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from repository import FIXTURES
+from repository import FIXTURES, ROOT
 
 HERE = Path(__file__).resolve()
 SOURCE = HERE.parents[2] / "src" / "dragoman"
@@ -68,7 +68,7 @@ def test_a_new_scorer_is_one_class_and_one_line(tmp_path: Path) -> None:
     package = tmp_path / "src" / "dragoman"
     # compiled modules are copied too, except those that another process is still writing
     shutil.copytree(SOURCE, package, ignore=shutil.ignore_patterns("*.pyc.*"))
-    file = package / "nn" / "scorers.py"
+    file = package / "nn" / "attention" / "scorers.py"
     before = file.read_text("utf-8")
     after = before.replace("ScorerConfig = Annotated[", CLASSES + "ScorerConfig = Annotated[", 1)
     after = after.replace(UNION, LARGER, 1)
@@ -80,7 +80,7 @@ def test_a_new_scorer_is_one_class_and_one_line(tmp_path: Path) -> None:
     ]
     (tmp_path / "transformer.yaml").write_text(RECIPE, "utf-8")
     (tmp_path / "recurrent.yaml").write_text(RECURRENT, "utf-8")
-    path = os.pathsep.join(map(str, (tmp_path / "src", FIXTURES)))
+    path = os.pathsep.join(map(str, (tmp_path / "src", FIXTURES, ROOT / "benchmarks/variants")))
     result = subprocess.run(
         [sys.executable, str(HERE), str(tmp_path)],
         env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},

@@ -166,10 +166,10 @@ def test_errors_name_the_remedy(estimate: Estimator, phrase_based: Path) -> None
         train(phrase_based, resume=True)
     with pytest.raises(ConfigError, match="method.kind=dictionary"):
         Translator.load(phrase_based).score(["the dog"], ["le chien"])
-    with pytest.raises(ConfigError, match="leave out --engine"):
+    with pytest.raises(ConfigError, match="torch engine does not compute .* statistical: use auto, statistical"):
         Translator.load(phrase_based, engine="torch")
-    with pytest.raises(ConfigError, match="leave out --precision"):
-        Translator.load(phrase_based, precision="int8")
+    with pytest.raises(ConfigError, match="int8"):
+        Translator.load(phrase_based, engine="statistical", precision="int8")
     with pytest.raises(ConfigError, match="unknown features: fluency"):
         estimate("weights", **{"model.weights": {"fluency": 1}})
     with pytest.raises(ConfigError, match="does not support tags"):
@@ -186,6 +186,12 @@ def test_errors_name_the_remedy(estimate: Estimator, phrase_based: Path) -> None
             Translator.load(phrase_based)
     finally:
         path.write_text(settings)
+
+
+def test_other_precisions_are_replaced_with_a_warning(phrase_based: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    translator = Translator.load(phrase_based, precision="int8")
+    assert translator.engine.precision == "float32"
+    assert capsys.readouterr().err == "warning: computing in float32, because no engine can compute in int8\n"
 
 
 def test_description_lists_the_tables(phrase_based: Path) -> None:
