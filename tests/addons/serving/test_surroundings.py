@@ -106,4 +106,4 @@ def test_only_logs_and_expiry_depend_on_the_system_clock() -> None:
         for path in folder.rglob("*.py")
         if re.search(r"\btime\.time\(|datetime\.now|from time import .*\btime\b", path.read_text("utf-8"))
     }
-    assert found == {"http/metrics.py", "access/keys.py", "suggestions.py", "client.py", "commands/keys.py"}
+    assert found == {"http/exchange.py", "access/keys.py", "suggestions.py", "client.py", "commands/keys.py"}

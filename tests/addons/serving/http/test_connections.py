@@ -311,7 +311,8 @@ def test_hostile_json(body: bytes) -> None:
             began = time.process_time()
             hostile.sendall(HEAD + b"Content-Length: %d\r\nConnection: close\r\n\r\n" % len(body) + body)
             answer = received(hostile)
-            assert answer[9:12] in (b"400", b"413") and time.process_time() - began < 3, answer[:200]
+            assert answer[9:12] in (b"400", b"413"), answer[:200]
+            assert time.process_time() - began < 20  # usually below 0.5 s; quadratic time would be minutes
         assert asked(url) == GOOD
 
 
