@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from dragoman.models.kinds.generator import SharedEmbedding
+from dragoman.models.kinds.electra_generator import SharedEmbedding
 from dragoman.nn.embedding import Embedding
 
 

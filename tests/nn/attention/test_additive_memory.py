@@ -8,7 +8,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from dragoman.data.batches.batch import collate
 from dragoman.models.kinds.encoder_decoder import ModelConfig
-from dragoman.nn.attention import additive
+from dragoman.nn.attention import additive_scores as module
 from dragoman.training.objectives.cross_entropy import CrossEntropy
 
 PAIRS, HEADS, BLOCK = 2, 4, 1 << 17
@@ -60,12 +60,12 @@ def matrices(peaks: list[int]) -> float:
 
 def test_memory_of_a_training_step_grows_as_the_scores(monkeypatch: pytest.MonkeyPatch) -> None:
     """Twice the hidden width does not change the growth with T·S; three attentions keep only necessary tensors."""
-    monkeypatch.setattr(additive, "_CPU_BLOCK", BLOCK)
+    monkeypatch.setattr(module, "_CPU_BLOCK", BLOCK)
     narrow, wide = (matrices([peak(length, width) for length in LENGTHS]) for width in (8, 16))
     assert 3 < narrow < 8
     assert abs(wide - narrow) < 0.5
 
 
 def test_the_plain_formula_would_not_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(additive, "_CPU_BLOCK", 1 << 40)
+    monkeypatch.setattr(module, "_CPU_BLOCK", 1 << 40)
     assert matrices([peak(length, 8) for length in LENGTHS]) > 20

@@ -5,8 +5,8 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from dragoman.nn.attention import additive
-from dragoman.nn.attention.additive import additive_scores
+from dragoman.nn.attention import additive_scores as module
+from dragoman.nn.attention.additive_scores import additive_scores
 from dragoman.nn.attention.scorers import AdditiveConfig
 
 
@@ -25,8 +25,8 @@ def inputs(
 @pytest.fixture(params=[1, 60, 500, 100_000], ids=lambda block: f"block {block}")
 def blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Block sizes: less than one key, part of a row, some rows, and everything at once."""
-    monkeypatch.setattr(additive, "_CPU_BLOCK", request.param)
-    monkeypatch.setattr(additive, "_SMALL", 0)
+    monkeypatch.setattr(module, "_CPU_BLOCK", request.param)
+    monkeypatch.setattr(module, "_SMALL", 0)
 
 
 @pytest.mark.parametrize("before", [(2, 3), (2, 3, 2)], ids=["heads", "heads and blocks"])
@@ -48,7 +48,7 @@ def test_the_gradient_equals_finite_differences(blocks: None) -> None:
 def test_few_pairs_take_the_plain_path_with_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:
     few = inputs(2, 3)
     short = additive_scores(*few)
-    monkeypatch.setattr(additive, "_SMALL", 0)
+    monkeypatch.setattr(module, "_SMALL", 0)
     torch.testing.assert_close(additive_scores(*few), short)
 
 
@@ -76,8 +76,8 @@ class Memory(TorchDispatchMode):
 @pytest.mark.parametrize("length", [16, 32, 64])
 def test_memory_grows_as_the_scores_and_not_as_the_hidden_layer(monkeypatch: pytest.MonkeyPatch, length: int) -> None:
     block = 4096
-    monkeypatch.setattr(additive, "_CPU_BLOCK", block)
-    monkeypatch.setattr(additive, "_SMALL", 0)
+    monkeypatch.setattr(module, "_CPU_BLOCK", block)
+    monkeypatch.setattr(module, "_SMALL", 0)
     count, heads, width = 2, 3, 16
     leaves = inputs(count, heads, length=length, keys=length, width=width, kind=torch.float32)
     saved: list[int] = []

@@ -21,7 +21,7 @@ from dragoman.decode.search import Hypothesis, SearchConfig, search
 from dragoman.decode.shortlist import ShortlistedDecoder
 from dragoman.engines.engine import Pair, Row
 from dragoman.engines.torch.batches import FittingBatches
-from dragoman.engines.torch.fusion import FusedLanguageModels
+from dragoman.engines.torch.fused_language_models import FusedLanguageModels
 from dragoman.engines.unknown_words import UnknownWords
 from dragoman.models.attention_weights import (
     AttentionChoice,

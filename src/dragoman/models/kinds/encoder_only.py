@@ -20,7 +20,7 @@ from dragoman.models.heads.texts import ClassificationHeadConfig, TextEncoding, 
 from dragoman.models.heads.union import HeadConfig, SeveralHeads, SeveralHeadsConfig
 from dragoman.models.initialisation import initialise_linear_layers
 from dragoman.models.interface import LengthLimit, Memory, Trial
-from dragoman.models.kinds.generator import GeneratorConfig, SharedEmbedding
+from dragoman.models.kinds.electra_generator import GeneratorConfig, SharedEmbedding
 from dragoman.models.settings import PresetSettings
 from dragoman.nn.dropout import DropoutConfig
 from dragoman.nn.embedding import Embedding, token_table

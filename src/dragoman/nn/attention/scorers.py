@@ -11,7 +11,7 @@ from torch.nn import functional
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.config import Config
 from dragoman.base.settings.variants import Variants
-from dragoman.nn.attention.additive import additive_scores
+from dragoman.nn.attention.additive_scores import additive_scores
 
 
 class Scorer(nn.Module):
