@@ -12,7 +12,7 @@ from dragoman import inspect
 from dragoman.base.errors import ConfigError
 from dragoman.checkpoint.card.card import model_card
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder, model_parameters, write_model_folder
-from dragoman.checkpoint.meta import Meta, dump_meta
+from dragoman.checkpoint.meta import Meta
 from dragoman.cli.main import main
 from dragoman.data.corpora.inputs import one_line
 from dragoman.decode.decoding import Sampling
@@ -192,7 +192,6 @@ def test_a_folder_keeps_languages_and_its_card_lists_them(folder: Path, several:
     assert "dragoman translate FOLDER --to de" in card
     plain = Meta(step=1, target_language="de")
     assert "--to" not in model_card(plain, {}, {})
-    assert "target_languages" not in dump_meta(plain)
 
 
 def test_the_commands_take_languages_and_tags(
