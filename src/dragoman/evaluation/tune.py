@@ -11,6 +11,7 @@ from dragoman.base.log import quietly, warn
 from dragoman.base.machine.device import use_threads
 from dragoman.base.settings.load import Overrides
 from dragoman.data.corpora.inputs import Lines, name_of, read_parallel
+from dragoman.inference.load import translator_of
 from dragoman.inference.translation.reranking.line_search import Lists, corpus_score, search_weights
 from dragoman.inference.translation.reranking.reranker import (
     Features,
@@ -21,7 +22,6 @@ from dragoman.inference.translation.reranking.reranker import (
     flat,
     write_reranking,
 )
-from dragoman.inference.translation.translator import Translator
 from dragoman.metrics.bleu_tokenizer import AUTO, check_tokenizer, choose_tokenizer
 from dragoman.metrics.registry import ngram_metrics
 
@@ -108,7 +108,7 @@ def tune(
         language_model=None if language_model is None else RerankingLanguageModelConfig(folder=Path(language_model)),
     )
     with quietly(quiet):
-        translator = Translator.load(model, device, precision=None, threads=threads)
+        translator = translator_of(model, device, precision=None, threads=threads)
         features = Features(config, translator.meta, device, threads, batch_size)
         request = translator.request(
             nbest=nbest, beam=beam, length_penalty=length_penalty, search=search, to=to, tags=tags, divide=divide

@@ -4,21 +4,31 @@ A caller asks the record, or the protocol, never for the class of a model. So a 
 the methods of the abilities that its record names.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dragoman.base.progress import Progress
 from dragoman.base.settings.load import Overrides
+from dragoman.checkpoint.meta import Meta
 from dragoman.data.graphs import Graph
+from dragoman.engines.engine import Engine
 from dragoman.inference.subject import NO_SETTINGS, OutputSequence, Subject, SubjectSettings
-from dragoman.inference.translation.result import PairScore
+from dragoman.inference.translation.alignment import Aligner
+from dragoman.inference.translation.codec import Codec
+from dragoman.inference.translation.line_division import LineDivision
+from dragoman.inference.translation.request import Request, Requests, SourceTags
+from dragoman.inference.translation.result import Choice, PairScore, Translation
+from dragoman.inference.translation.training_texts import TrainingTexts
 from dragoman.metrics.labels.report import Report
 from dragoman.metrics.text_score import TextScore
+from dragoman.models.attention_weights import AttentionChoice
 from dragoman.models.kinds.registry import ModelKind
 from dragoman.statistical.alignment.links import Alignment
+from dragoman.text.tokenizers import Tokenizers
 
 
 @runtime_checkable
@@ -54,6 +64,73 @@ class SupportsTranslate(LoadedObject, Protocol):
 
     def target_language(self, tags: Sequence[str] = ()) -> str | None:
         """Return the target language of a request with these source tags, or None if it is unknown."""
+        ...
+
+
+@runtime_checkable
+class SupportsLines(SupportsTranslate, Protocol):
+    """Translates the lines of files, the sentences of documents and the texts of a server; see `Translator`.
+
+    A translator from outside the package that is a `Translator` with an engine of its own has all of this.
+    """
+
+    warn_unfinished: bool
+    """Whether to warn of unfinished translations."""
+
+    @property
+    def meta(self) -> Meta:
+        """The languages of the model, and what is known of its training."""
+        ...
+
+    @property
+    def tokenizers(self) -> Tokenizers:
+        """The tokenizers, with which the lengths of texts are compared."""
+        ...
+
+    @property
+    def engine(self) -> Engine:
+        """The engine: its precision and the maximum lengths of texts."""
+        ...
+
+    @property
+    def codec(self) -> Codec:
+        """Converts texts and requests to the rows of the engine."""
+        ...
+
+    @property
+    def division(self) -> LineDivision | None:
+        """Divides lines of several sentences; None for a model that translates them as a whole."""
+        ...
+
+    @property
+    def training_texts(self) -> TrainingTexts:
+        """The texts of the training, with which inputs are compared."""
+        ...
+
+    @property
+    def source_tags(self) -> SourceTags:
+        """The tags of source texts and the target languages that can be chosen."""
+        ...
+
+    def translate_window(
+        self,
+        texts: Sequence[str],
+        requests: Requests | None = None,
+        batch_size: int = 64,
+        *,
+        first: int = 1,
+        progress: Progress | None = None,
+        choice: Choice | None = None,
+    ) -> Iterator[list[Translation]]:
+        """Yield the hypotheses of each text, in order, as `Translator.translate_window` does."""
+        ...
+
+    def fits(self, text: str, request: Request | None = None) -> bool:
+        """Return whether a source text is within the model's maximum length."""
+        ...
+
+    def aligner_of(self, tags: Sequence[str] = (), attention: AttentionChoice | None = None) -> Aligner:
+        """Return an object that aligns the words of texts and their translations."""
         ...
 
 

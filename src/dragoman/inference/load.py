@@ -7,6 +7,7 @@ from typing import Any, Literal, overload
 
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.checkpoint.folder import folder_kind
+from dragoman.engines.choice import AUTOMATIC
 from dragoman.exchange.ctranslate2.folder import is_exported
 from dragoman.inference.abilities import (
     PROTOCOLS,
@@ -15,6 +16,7 @@ from dragoman.inference.abilities import (
     SupportsClassifyNodes,
     SupportsGenerate,
     SupportsInspect,
+    SupportsLines,
     SupportsPredict,
     SupportsScore,
     SupportsTranslate,
@@ -103,6 +105,37 @@ def model_for(
         raise ModelError(f"{_first(model)} {kind.refusal(ability)}")
     chosen = {name: each for name, each in preferred.items() if name in kind.options}
     return load(model, device, **chosen, **options)
+
+
+def translator_of(
+    model: Model,
+    device: str | None = None,
+    *,
+    needs: type = SupportsLines,
+    engine: str = AUTOMATIC,
+    precision: str | None = AUTOMATIC,
+    threads: int | None = None,
+    **options: object,
+) -> SupportsLines:
+    """Return a model that translates lines, as files and documents need it, given its folders or loaded.
+
+    needs: the protocol that it must have, `SupportsLines` or one that extends it. engine, precision, threads: as in
+    `Translator.load`. A kind without these choices refuses an engine or a precision that is named, and ignores threads.
+    options: further arguments of the `load` of the object's class. Raises ConfigError if the model translates texts,
+    but lacks a member of the protocol, and the errors of `model_for`.
+    """
+    choices = {"engine": engine, "precision": precision, "threads": threads}
+    named = {name for name in ("engine", "precision") if choices[name] not in (AUTOMATIC, None)}
+    preferred = {name: each for name, each in choices.items() if name not in named}
+    required = {name: choices[name] for name in named}
+    found = model_for("translate", model, device, preferred=preferred, **required, **options)
+    if missing := missing_members(found, needs):
+        raise ConfigError(
+            f"{type(found).__name__} translates texts, but this needs a translator with {', '.join(missing)}: let the "
+            f"loader of the kind {found.kind.name!r} return a `Translator` with an engine of your own, or add what is "
+            "missing"
+        )
+    return found  # type: ignore[return-value]
 
 
 @overload

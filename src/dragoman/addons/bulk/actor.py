@@ -13,9 +13,9 @@ from dragoman.base.errors import DragomanError, ModelError, in_files
 from dragoman.base.journal import differences
 from dragoman.base.log import quietly
 from dragoman.base.machine.device import use_threads
+from dragoman.inference.abilities import SupportsLines
 from dragoman.inference.translation.files.faulty_lines import FaultyLines
 from dragoman.inference.translation.line_warnings import LineWarnings
-from dragoman.inference.translation.translator import Translator
 
 Batch = dict[str, Any]
 """Columns by name, as NumPy arrays."""
@@ -95,7 +95,7 @@ class WindowTranslator:
         except DragomanError as error:
             return as_row(index, Failure(type(error), str(error)))
 
-    def _load(self) -> Translator:
+    def _load(self) -> SupportsLines:
         """Load the model. Raises ModelError if this machine would translate differently from the driver's machine."""
         translator = self._job.load()
         translator.warn_unfinished = False  # reported in the notes

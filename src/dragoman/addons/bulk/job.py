@@ -13,10 +13,12 @@ from dragoman.addons.bulk.manifest import MANIFEST
 from dragoman.addons.bulk.parquet import Parquet
 from dragoman.base.errors import ConfigError, DataError, reject_options
 from dragoman.checkpoint.folder import fingerprint_of
+from dragoman.inference.abilities import SupportsLines
+from dragoman.inference.load import translator_of
 from dragoman.inference.translation.files.faulty_lines import OnError
 from dragoman.inference.translation.files.line_translation import LineTranslation
 from dragoman.inference.translation.request import Request
-from dragoman.inference.translation.translator import WINDOW_BATCHES, Translator
+from dragoman.inference.translation.translator import WINDOW_BATCHES
 
 _CHUNK = 1 << 20
 
@@ -68,11 +70,11 @@ class Job:
         """Number of records per window. An actor translates one window per call."""
         return WINDOW_BATCHES * self.batch_size
 
-    def load(self) -> Translator:
-        """Load the model on this machine. Raises the same errors as `Translator.load`."""
-        return Translator.load(self.models, "cpu", self.engine, self.precision, self.threads)
+    def load(self) -> SupportsLines:
+        """Load the model on this machine. Raises the same errors as `translator_of`."""
+        return translator_of(self.models, "cpu", engine=self.engine, precision=self.precision, threads=self.threads)
 
-    def dependencies(self, translator: Translator) -> dict[str, Any]:
+    def dependencies(self, translator: SupportsLines) -> dict[str, Any]:
         """Return all values that determine the translations, as computed on this machine, as JSON values."""
         translation = LineTranslation(translator, self.request, None, None, self.batch_size, on_error=self.on_error)
         return {**translation.settings(), "model": fingerprint_of(self.models), "precision": self.precision}

@@ -22,11 +22,11 @@ from dragoman.base.progress import Progress
 from dragoman.decode.decoding import Sampling
 from dragoman.engines.choice import AUTOMATIC
 from dragoman.engines.registry import Precision
+from dragoman.inference.load import translator_of
 from dragoman.inference.translation.files.faulty_lines import FaultyLines, on_error_of
 from dragoman.inference.translation.files.translated_file import Signal, signals_raise
 from dragoman.inference.translation.line_warnings import LineWarnings
 from dragoman.inference.translation.request import RequestSettings
-from dragoman.inference.translation.translator import Translator
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def translate_shards(
     shards = shards_of(inputs, output, source_field, target_field)
     checked_on_error = on_error_of(on_error)
     with quietly(quiet):
-        translator = Translator.load(folders, "cpu", engine, precision)
+        translator = translator_of(folders, "cpu", engine=engine, precision=precision)
         FaultyLines(translator, checked_on_error)  # raises ConfigError if the model does not support `on_error`
         request = with_absolute_paths(translator.request(sampling=sampling, **settings))
         if precision == AUTOMATIC and translator.engine.precision in get_args(Precision):

@@ -22,10 +22,11 @@ from dragoman.base.machine.device import use_threads
 from dragoman.base.progress import Progress
 from dragoman.data.corpora.inputs import one_line
 from dragoman.data.files.lines import read_chunks
+from dragoman.inference.abilities import SupportsLines
+from dragoman.inference.load import translator_of
 from dragoman.inference.translation.files.faulty_lines import FaultyLines, on_error_of
 from dragoman.inference.translation.request import Request, RequestSettings, TextRequest
 from dragoman.inference.translation.result import Translation
-from dragoman.inference.translation.translator import Translator
 from dragoman.models.attention_weights import AttentionChoice
 from dragoman.statistical.alignment.links import Alignment
 from dragoman.text.symbols import tag_languages
@@ -58,7 +59,7 @@ class TranslatedDocument(Generic[Content]):
 
 
 def translate_document(
-    model: str | Path | Sequence[str | Path] | Translator,
+    model: str | Path | Sequence[str | Path] | SupportsLines,
     document: Content,
     *,
     format: str = "text",
@@ -96,7 +97,7 @@ def translate_document(
     file_format: Format[Content] = get_format(format)
     if isinstance(model, str | Path | Sequence):
         use_threads(threads)
-        model = Translator.load(model, device, engine, precision, threads)
+        model = translator_of(model, device, engine=engine, precision=precision, threads=threads)
     if model.tokenizers.reads_vectors:
         raise ConfigError("this model expects vectors, so it cannot translate a document")
     request = model.request(**settings)
@@ -132,13 +133,13 @@ def translate_document(
     )
 
 
-def languages_of(model: Translator, request: Request) -> Languages:
+def languages_of(model: SupportsLines, request: Request) -> Languages:
     """Return the source and target languages of a request. A language that the model does not name is None."""
     target = next(iter(tag_languages(request.tags)), model.meta.target_language)
     return Languages(model.meta.source_language, target)
 
 
-def _language(model: Translator) -> str:
+def _language(model: SupportsLines) -> str:
     """Return the language for sentence splitting: the source language of the model, or the default language."""
     language = model.meta.source_language
     if language is None:
@@ -147,7 +148,7 @@ def _language(model: Translator) -> str:
 
 
 def _translate(
-    pipeline: DocumentPipeline, document: SegmentedDocument[Any], model: Translator, batch_size: int
+    pipeline: DocumentPipeline, document: SegmentedDocument[Any], model: SupportsLines, batch_size: int
 ) -> list[Translation]:
     """Return the best translation of each sentence. Raises ConfigError if the model rejects all attempts."""
     faulty = FaultyLines(model, "replace")

@@ -12,11 +12,11 @@ from dragoman.addons.documents.passage import Passage, Raw, iterate_passages
 from dragoman.addons.documents.placement import render_translation
 from dragoman.addons.documents.sentences import Sentence, segment_passage
 from dragoman.base.cancellation import until_cancelled
+from dragoman.inference.abilities import SupportsLines
 from dragoman.inference.control.control import Control
 from dragoman.inference.control.keep import KeepRules
 from dragoman.inference.translation.alignment import align_each
 from dragoman.inference.translation.request import Request, TextRequest
-from dragoman.inference.translation.translator import Translator
 from dragoman.models.attention_weights import AttentionChoice
 from dragoman.statistical.alignment.links import Alignment
 from dragoman.text.sentences.splitter import Splitter
@@ -77,7 +77,7 @@ class DocumentPipeline:
 
     def __init__(
         self,
-        translator: Translator,
+        translator: SupportsLines,
         request: Request,
         language: str,
         *,

@@ -18,7 +18,7 @@ from dragoman.decode.search import SearchConfig
 from dragoman.engines.choice import EngineChoice
 from dragoman.engines.engine import Engine
 from dragoman.engines.opening import open_engine
-from dragoman.engines.router import continuous_engine, visible_engine
+from dragoman.engines.router import concurrent_engine, continuous_engine, visible_engine
 from dragoman.engines.torch.engine import AttentionTorchEngine
 from dragoman.inference.control.control import Control
 from dragoman.inference.control.glossary import Glossary
@@ -306,6 +306,23 @@ class Translator:
         check_batch_size(batch_size)
         engine = continuous_engine(self.engine)
         return None if engine is None else ContinuousTranslation(engine, self.codec, batch_size, self.division)
+
+    def concurrent(self) -> "Translator | None":
+        """Return a translator of the same model that may translate in another thread at the same time.
+
+        Returns None if the engine cannot do so (`concurrent_engine`).
+        """
+        engine = concurrent_engine(self.engine)
+        if engine is None:
+            return None
+        return Translator(
+            engine,
+            self.tokenizers,
+            self.meta,
+            self.own_search,
+            warn_unfinished=self.warn_unfinished,
+            aligner=self.aligner,
+        )
 
     def fits(self, text: str, request: Request | None = None) -> bool:
         """Return whether a source text, with the tags of its request, is within the model's maximum length."""

@@ -17,8 +17,9 @@ from dragoman.base.machine.device import use_threads
 from dragoman.base.settings.load import Overrides, load_settings
 from dragoman.data.files.lines import count_lines, open_lines
 from dragoman.decode.decoding import Sampling
+from dragoman.inference.abilities import SupportsLines
+from dragoman.inference.load import translator_of
 from dragoman.inference.translation.request import Request
-from dragoman.inference.translation.translator import Translator
 from dragoman.tasks.augmentation.filters import FilterConfig
 from dragoman.tasks.augmentation.synthesis import KEPT, LINES, Line, Synthesis, format_counts, output_exists
 from dragoman.text.languages.codes import is_same_language
@@ -167,7 +168,7 @@ def backtranslate(
     rules = load_settings(defaults, filters, FilterConfig)
     check(text, output)
     with quietly(quiet):
-        translator = Translator.load(model, device, precision=None, threads=threads)
+        translator = translator_of(model, device, precision=None, threads=threads)
         translator.warn_unfinished = False  # the filters count truncated translations
         _check_direction(translator, language)
         request = translator.request(
@@ -179,7 +180,7 @@ def backtranslate(
         return result
 
 
-def _check_direction(translator: Translator, language: str | None) -> None:
+def _check_direction(translator: SupportsLines, language: str | None) -> None:
     """Raise ConfigError if the language of the text is not the model's source language."""
     source, target = translator.meta.source_language, translator.meta.target_language
     if translator.tokenizers.reads_vectors:

@@ -18,9 +18,10 @@ from dragoman.data.corpora.readers import read_pairs
 from dragoman.data.files.lines import count_lines
 from dragoman.data.preparation.fingerprint import file_digest
 from dragoman.engines.choice import AUTOMATIC
+from dragoman.inference.abilities import SupportsLines
+from dragoman.inference.load import translator_of
 from dragoman.inference.translation.request import Request
 from dragoman.inference.translation.result import Translation
-from dragoman.inference.translation.translator import Translator
 from dragoman.tasks.augmentation.filters import FilterConfig
 from dragoman.tasks.augmentation.synthesis import KEPT, Line, Synthesis, format_counts
 from dragoman.tasks.registry import open_job
@@ -166,7 +167,7 @@ class Distillation:
             )
         open_job(self.recipe).close()
 
-    def teacher_pairs(self, translator: Translator) -> tuple[TeacherPairs, ...]:
+    def teacher_pairs(self, translator: SupportsLines) -> tuple[TeacherPairs, ...]:
         """Return the pairs to generate, one `TeacherPairs` per corpus. translator: the teacher."""
         folder = self.recipe.out.parent / FOLDER
         try:
@@ -181,16 +182,12 @@ class Distillation:
         data = self.recipe.data.model_copy(update={"train": (*map(_corpus, corpora), *originals)})
         return self.recipe.model_copy(update={"data": data})
 
-    def _pairs(self, corpus: CorpusConfig, translator: Translator, folder: Path) -> TeacherPairs:
+    def _pairs(self, corpus: CorpusConfig, translator: SupportsLines, folder: Path) -> TeacherPairs:
         """Return the pairs of a corpus. Their file is named by a digest of everything that determines its contents."""
-        beam = translator.search_config(beam=self.beam).beam
-        request = translator.request(
-            beam=beam,
-            nbest=beam if self.closest else 1,
-            to=corpus.target_language,
-            tags=corpus.tags,
-            divide=self.divide,
-        )
+        chosen = {"beam": self.beam, "to": corpus.target_language, "tags": corpus.tags, "divide": self.divide}
+        request = translator.request(**chosen)
+        if self.closest:
+            request = translator.request(nbest=request.decoding.beam, **chosen)
         cleaning = self.recipe.data.cleaning
         # Copied lines are not dropped, so that the student learns to copy names as the teacher does.
         filters = FilterConfig(copied=None, max_tokens=cleaning.max_tokens if cleaning.enabled else None)
@@ -271,7 +268,7 @@ def distill(
             teacher, recipe, beam, choice == "closest", originals, batch_size, precision, divide
         )
         distillation.check(resume)
-        translator = Translator.load(teacher, device, engine, precision, threads)
+        translator = translator_of(teacher, device, engine=engine, precision=precision, threads=threads)
         translator.warn_unfinished = False  # the filters count truncated translations
         corpora = distillation.teacher_pairs(translator)
         for pairs in corpora:
@@ -280,7 +277,7 @@ def distill(
         return train(distillation.student_run(corpora), resume=resume)
 
 
-def _translate(pairs: TeacherPairs, translator: Translator) -> None:
+def _translate(pairs: TeacherPairs, translator: SupportsLines) -> None:
     """Generate the pairs of a corpus unless they already exist. Raises DataError if the filters drop all pairs."""
     if pairs.is_finished:
         info(f"Reusing translations of {pairs.corpus}: {pairs.output}")

@@ -14,9 +14,10 @@ from dragoman.base.log import info
 from dragoman.base.progress import Progress
 from dragoman.checkpoint.folder import fingerprint
 from dragoman.data.files.lines import has_broken_utf8
+from dragoman.inference.abilities import SupportsLines
 from dragoman.inference.translation.request import Request
 from dragoman.inference.translation.result import Translation
-from dragoman.inference.translation.translator import WINDOW_BATCHES, Translator
+from dragoman.inference.translation.translator import WINDOW_BATCHES
 from dragoman.tasks.augmentation.filters import RULES, FilterConfig, ScoredPair, broken_rule, has_control_characters
 
 KEPT, LINES = "kept", "lines"
@@ -86,7 +87,7 @@ class Synthesis(ABC):
             "batch_size": self.batch_size,
         }
 
-    def run(self, translator: Translator, on_window: Callable[[Counter[str]], None] | None = None) -> Counter[str]:
+    def run(self, translator: SupportsLines, on_window: Callable[[Counter[str]], None] | None = None) -> Counter[str]:
         """Write the pairs in the order of their lines, resuming an interrupted run, and return the counts by rule.
 
         on_window: called with the counts after each window. Memory does not grow with the text, because the digests for
@@ -131,7 +132,7 @@ class Synthesis(ABC):
             yield current
 
     def _pairs(
-        self, window: Sequence[Line], journal: OutputJournal, translator: Translator, progress: Progress
+        self, window: Sequence[Line], journal: OutputJournal, translator: SupportsLines, progress: Progress
     ) -> tuple[list[tuple[str, str]], Counter[str]]:
         """Return the kept pairs of a window, and the counts by rule."""
         counts: Counter[str] = Counter({LINES: len(window)})
@@ -175,7 +176,7 @@ class Synthesis(ABC):
             else:
                 counts["duplicates"] += 1
 
-    def _drop_long(self, lines: Sequence[Line], counts: Counter[str], translator: Translator) -> Iterator[Line]:
+    def _drop_long(self, lines: Sequence[Line], counts: Counter[str], translator: SupportsLines) -> Iterator[Line]:
         limits = [translator.engine.limits.source.tokens, self.filters.max_tokens]
         limit = min((tokens - len(self.request.tags) for tokens in limits if tokens is not None), default=None)
         encoded = translator.tokenizers.source.encode_batch([line.text for line in lines])

@@ -9,12 +9,14 @@ import os
 import signal
 import socket
 import sys
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock, Thread
+from typing import Protocol, cast
 
 from dragoman.addons.serving.config import EngineConfig, ModelConfig
 from dragoman.addons.serving.queueing.line_queue import Hypotheses
@@ -22,9 +24,11 @@ from dragoman.base.cancellation import Cancellation, Cancelled
 from dragoman.base.errors import ConfigError, DragomanError
 from dragoman.base.machine.device import use_threads
 from dragoman.base.machine.memory import limit_memory
+from dragoman.inference.abilities import SupportsLines
+from dragoman.inference.load import translator_of
 from dragoman.inference.translation.alignment import Aligner
+from dragoman.inference.translation.continuous import ContinuousTranslation
 from dragoman.inference.translation.request import TextRequest
-from dragoman.inference.translation.translator import Translator
 from dragoman.text.tokenizer import Tokenizer
 
 ENVIRONMENT = {
@@ -90,6 +94,18 @@ class Failure:
         return cls(error if isinstance(error, DragomanError) else RuntimeError(f"{type(error).__name__}: {error}"))
 
 
+class ServedTranslator(SupportsLines, Protocol):
+    """What the translator of a server has, so that requests of several clients share the model."""
+
+    def concurrent(self) -> "ServedTranslator | None":
+        """Return a translator of the same model for another thread, or None if there can be none."""
+        ...
+
+    def continuous(self, batch_size: int = 64) -> ContinuousTranslation | None:
+        """Start continuous batching, or return None if lines are translated batch by batch."""
+        ...
+
+
 def strip_tokenizer(hypotheses: Hypotheses) -> Hypotheses:
     """Remove the tokenizer before sending. It is a hundred times larger, and the server already has it."""
     return [replace(hypothesis, tokenizer=None) for hypothesis in hypotheses]  # type: ignore[arg-type]
@@ -100,19 +116,28 @@ def attach_tokenizer(hypotheses: Hypotheses, tokenizer: Tokenizer) -> Hypotheses
     return [replace(hypothesis, tokenizer=tokenizer) for hypothesis in hypotheses]
 
 
-def load_translator(model: ModelConfig, engine: EngineConfig, aligner: Aligner | None = None) -> Translator:
+def load_translator(model: ModelConfig, engine: EngineConfig, aligner: Aligner | None = None) -> ServedTranslator:
     """Load a model for serving and warm it up.
 
-    Raises ModelError and ConfigError as `Translator.load` does, and ConfigError for a model that expects vectors.
+    Raises ModelError and ConfigError as `translator_of` does, and ConfigError for a model that expects vectors.
     """
-    translator = Translator.load(model.path, engine.device, engine.name, engine.precision, engine.threads)
+    options = {} if aligner is None else {"aligner": aligner}
+    loaded = translator_of(
+        model.path,
+        engine.device,
+        needs=ServedTranslator,
+        engine=engine.name,
+        precision=engine.precision,
+        threads=engine.threads,
+        **options,
+    )
+    translator = cast("ServedTranslator", loaded)
     translator.warn_unfinished = False
-    if aligner is not None:
-        translator.aligner = aligner
     if translator.tokenizers.reads_vectors:
         raise ConfigError(f"{model.path} expects vectors, but a server receives text")
     languages = translator.source_tags.languages
-    translator.translate(_WARM_UP, to=languages[0] if languages else None)
+    request = translator.request(to=languages[0] if languages else None)
+    deque(translator.translate_window(_WARM_UP, request), maxlen=0)
     return translator
 
 
@@ -133,7 +158,7 @@ def serve_forks(control: socket.socket) -> None:
     connection = Connection(os.dup(control.fileno()))
     try:
         spec: WorkerSpec = connection.recv()
-        translator: Translator | None = (loaded := load_translator(spec.model, spec.engine))
+        translator: ServedTranslator | None = (loaded := load_translator(spec.model, spec.engine))
     except EOFError:
         return
     except Exception as error:
@@ -165,7 +190,7 @@ def serve_forks(control: socket.socket) -> None:
         parent_end.close()
 
 
-def run_worker(connection: Connection, spec: WorkerSpec, translator: Translator | None) -> None:
+def run_worker(connection: Connection, spec: WorkerSpec, translator: ServedTranslator | None) -> None:
     """Translate batches until the server closes the connection. translator: None if the worker must load it."""
     use_threads(spec.engine.threads)
     try:
@@ -221,7 +246,7 @@ class _Inbox:
 
 
 def _translate(
-    translator: Translator, batch: Batch, cancellation: Cancellation
+    translator: ServedTranslator, batch: Batch, cancellation: Cancellation
 ) -> Iterator[Hypotheses | BatchDone | Failure]:
     texts, requests = zip(*batch.lines, strict=True)
     try:

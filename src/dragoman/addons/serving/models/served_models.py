@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from dragoman.addons.serving.config import EngineConfig, ModelConfig, QueueConfig
 from dragoman.addons.serving.errors import RequestError
-from dragoman.addons.serving.models.prefork import WorkerSpec, load_translator
+from dragoman.addons.serving.models.prefork import ServedTranslator, WorkerSpec, load_translator
 from dragoman.addons.serving.models.worker_pool import WorkerPool
 from dragoman.addons.serving.queueing.background import Background
 from dragoman.addons.serving.queueing.batcher import Backend, Batcher, BatchListener
@@ -17,19 +17,17 @@ from dragoman.base.log import info
 from dragoman.data.workers import available_cores
 from dragoman.engines.choice import AUTOMATIC
 from dragoman.engines.native.automatic_precision import automatic_precision
-from dragoman.engines.router import concurrent_engine
 from dragoman.exchange.ctranslate2.folder import is_exported
 from dragoman.inference.translation.alignment import Aligner
 from dragoman.inference.translation.continuous import ContinuousTranslation
 from dragoman.inference.translation.request import TextRequest
-from dragoman.inference.translation.translator import Translator
 from dragoman.text.languages.codes import match_code
 
 
 class InProcessBackend:
     """A `Backend` that translates in the server process."""
 
-    def __init__(self, translator: Translator, batch_lines: int) -> None:
+    def __init__(self, translator: ServedTranslator, batch_lines: int) -> None:
         """batch_lines: the maximum number of lines that are decoded together."""
         self._translator, self._batch_lines = translator, batch_lines
 
@@ -140,12 +138,12 @@ class ServedModel:
         self.batcher.close(seconds)
         self.batcher.backend.close()
 
-    def _load(self) -> tuple[Translator, Backend, Backend | None]:
+    def _load(self) -> tuple[ServedTranslator, Backend, Backend | None]:
         """Return the translator, and the backends for lines without and with requirements (see `Batcher`)."""
         config, engine, lines = self._config, self._engine, self._queue.batch_lines
         if not engine.workers:
             translator = load_translator(config, engine, self._aligner)
-            control_translator = _translator_for_constraints(translator)
+            control_translator = translator.concurrent()
             control_backend = None if control_translator is None else InProcessBackend(control_translator, lines)
             return translator, InProcessBackend(translator, lines), control_backend
         local_engine = "auto" if is_exported(config.path) else "torch"
@@ -160,7 +158,7 @@ class ServedModel:
         return translator, pool, pool.extended(1) if pool.is_shared else None
 
 
-def _languages(config: ModelConfig, translator: Translator) -> tuple[str, tuple[str, ...]]:
+def _languages(config: ModelConfig, translator: ServedTranslator) -> tuple[str, tuple[str, ...]]:
     """Return the source language and the target languages of a model. Raises ConfigError if they are unknown."""
     meta, tagged = translator.meta, tuple(translator.source_tags.languages)
     source = config.source or meta.source_language
@@ -256,22 +254,3 @@ class Directions:
             f"translation from {source} into {target} is not supported: this server translates "
             f"{f'from {source} ' if targets else ''}{into}"
         )
-
-
-def _translator_for_constraints(translator: Translator) -> Translator | None:
-    """Return a translator of the same model that may translate in another thread at the same time.
-
-    Returns None if the engine cannot do so (`concurrent_engine`).
-    """
-    engine = concurrent_engine(translator.engine)
-    if engine is None:
-        return None
-    tokenizers, meta, search = translator.tokenizers, translator.meta, translator.own_search
-    return Translator(
-        engine,
-        tokenizers,
-        meta,
-        search,
-        warn_unfinished=translator.warn_unfinished,
-        aligner=translator.aligner,
-    )

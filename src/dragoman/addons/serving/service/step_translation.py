@@ -25,7 +25,7 @@ from dragoman.addons.serving.service.translation_job import (
 )
 from dragoman.base.cancellation import until_cancelled
 from dragoman.base.errors import ConfigError, DataError
-from dragoman.inference.translation.translator import Translator
+from dragoman.inference.abilities import SupportsLines
 from dragoman.statistical.alignment.links import Alignment
 
 Result = TypeVar("Result")
@@ -150,7 +150,7 @@ def _check_characters(parsed: ParsedDocument[Any], maximum: int) -> None:
             )
 
 
-def _count_tokens(translator: Translator, sentences: Sequence[Sentence]) -> list[int]:
+def _count_tokens(translator: SupportsLines, sentences: Sequence[Sentence]) -> list[int]:
     """Return the number of source tokens of each sentence, including the end of the sentence."""
     tokenizer, counts = translator.tokenizers.source, list[int]()
     for start in until_cancelled(range(0, len(sentences), _TOKENISED_SENTENCES)):

@@ -8,8 +8,8 @@ from dragoman.addons.documents.expected_spans import ExpectedSpans
 from dragoman.addons.documents.formats.format import Format
 from dragoman.addons.serving.access.quota import Reservation
 from dragoman.addons.serving.queueing.batcher import Batcher
+from dragoman.inference.abilities import SupportsLines
 from dragoman.inference.translation.request import Request
-from dragoman.inference.translation.translator import Translator
 from dragoman.statistical.alignment.links import Alignment
 
 OnSentence = Callable[[int, int, str], None]
@@ -47,7 +47,7 @@ class ModelStep:
     the request takes long to prepare for each text, regardless of its length.
     """
 
-    translator: Translator
+    translator: SupportsLines
     batcher: Batcher
     request: Request
     expected: ExpectedSpans | None = None

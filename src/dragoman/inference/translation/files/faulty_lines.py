@@ -7,10 +7,10 @@ from typing import Literal, cast, get_args
 from dragoman.base.errors import ConfigError, TooLongError
 from dragoman.base.progress import Progress
 from dragoman.data.files.lines import has_broken_utf8
+from dragoman.inference.abilities import SupportsLines
 from dragoman.inference.translation.line_warnings import LineWarnings
 from dragoman.inference.translation.request import Request
 from dragoman.inference.translation.result import Choice, Translation
-from dragoman.inference.translation.translator import Translator
 
 OnError = Literal["stop", "replace", "blank"]
 
@@ -31,7 +31,7 @@ class FaultyLines:
     warnings about faulty lines. choice: orders the hypotheses of each line, sentence or part.
     """
 
-    translator: Translator
+    translator: SupportsLines
     on_error: OnError = "stop"
     warnings: LineWarnings = field(default_factory=LineWarnings)
     choice: Choice | None = None

@@ -15,6 +15,7 @@ from dragoman.checkpoint.folder import fingerprint
 from dragoman.data.corpora.inputs import one_line, read_any_lines, read_lines, windows
 from dragoman.data.files.lines import count_lines
 from dragoman.decode.rules.fusion import FusionConfig
+from dragoman.inference.abilities import SupportsLines
 from dragoman.inference.control.control import Control
 from dragoman.inference.control.phrase import read_phrases
 from dragoman.inference.translation.alignment import Aligner, align_each
@@ -23,7 +24,6 @@ from dragoman.inference.translation.files.trees import TreeFile
 from dragoman.inference.translation.line_warnings import LineWarnings
 from dragoman.inference.translation.request import Request
 from dragoman.inference.translation.result import Choice, LinePart, Translation
-from dragoman.inference.translation.translator import Translator
 from dragoman.statistical.alignment.links import Alignment, format_pharaoh
 from dragoman.text.symbols import EOS
 
@@ -116,7 +116,7 @@ class LineTranslation:
     alignment of the best hypothesis. on_error: as in `FaultyLines`.
     """
 
-    translator: Translator
+    translator: SupportsLines
     request: Request
     source: Path | None
     prefix: Path | None

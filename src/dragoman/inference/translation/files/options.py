@@ -7,12 +7,13 @@ from typing import Any, TypeVar
 
 from dragoman.base.errors import ConfigError, DataError, reject_options
 from dragoman.decode.decoding import Sampling
+from dragoman.inference.abilities import SupportsLines
+from dragoman.inference.load import translator_of
 from dragoman.inference.translation.alignment import Aligner
 from dragoman.inference.translation.request import RequestSettings
 from dragoman.inference.translation.reranking.minimum_risk import MinimumRisk
 from dragoman.inference.translation.reranking.reranker import Reranker, RerankingConfig, read_reranking
 from dragoman.inference.translation.result import Choice
-from dragoman.inference.translation.translator import Translator
 from dragoman.models.attention_weights import AttentionChoice
 
 Options = TypeVar("Options")
@@ -50,9 +51,12 @@ class EngineOptions:
     threads: int | None = None
     batch_size: int = 64
 
-    def load(self, model: str | Path | Sequence[str | Path], aligner: Aligner | None) -> Translator:
-        """Load a model with these options. Raises the same errors as `Translator.load`."""
-        return Translator.load(model, self.device, self.engine, self.precision, self.threads, aligner=aligner)
+    def load(self, model: str | Path | Sequence[str | Path], aligner: Aligner | None) -> SupportsLines:
+        """Load a model with these options. Raises the same errors as `translator_of`."""
+        options: dict[str, Any] = {} if aligner is None else {"aligner": aligner}
+        return translator_of(
+            model, self.device, engine=self.engine, precision=self.precision, threads=self.threads, **options
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +104,9 @@ class HypothesisOptions:
             return 1
         return reranking.nbest if reranking is not None and self.nbest == 1 else self.nbest
 
-    def choice(self, reranking: RerankingConfig | None, translator: Translator, engine: EngineOptions) -> Choice | None:
+    def choice(
+        self, reranking: RerankingConfig | None, translator: SupportsLines, engine: EngineOptions
+    ) -> Choice | None:
         """Return the object that orders hypotheses, or None. Raises the same errors as `Reranker.load`."""
         if reranking is not None:
             return Reranker.load(reranking, translator, engine.device, engine.threads, engine.batch_size)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,10 @@ from dragoman.base.settings.config import Config
 from dragoman.base.settings.load import dump_settings, load_settings
 from dragoman.checkpoint.folder import fingerprint
 from dragoman.checkpoint.meta import Meta
+from dragoman.inference.abilities import SupportsLines, SupportsScorePairs
 from dragoman.inference.generation.language_model import LanguageModel
+from dragoman.inference.load import translator_of
 from dragoman.inference.translation.result import Translation, ordered
-from dragoman.inference.translation.translator import Translator
 from dragoman.models.interface import first_exceeded
 
 
@@ -96,6 +97,10 @@ UNREADABLE = -1e6
 """Log-probability (nats) assigned to pairs that are too long for the reverse model, so that they are ranked last."""
 
 
+class ReverseTranslator(SupportsLines, SupportsScorePairs, Protocol):
+    """What the model of the reverse direction must have: it scores pairs and knows their maximum lengths."""
+
+
 class Features:
     """Computes features: model, log p(y | x); length, tokens of y; reverse, log p(x | y); language_model, log p(y).
 
@@ -116,10 +121,13 @@ class Features:
         """
         self._batch_size = batch_size
         self.names = tuple(config.weights())
-        self._reverse, self._language_model = None, None
+        self._reverse: ReverseTranslator | None = None
+        self._language_model = None
         self._config = config
         if config.reverse is not None:
-            self._reverse = Translator.load(config.reverse.folder, device, precision=None, threads=threads)
+            folder = config.reverse.folder
+            loaded = translator_of(folder, device, needs=ReverseTranslator, precision=None, threads=threads)
+            self._reverse = cast("ReverseTranslator", loaded)
             check_direction(config.reverse, self._reverse.meta, model)
             self._tags = self._reverse.source_tags.of(config.reverse.to, config.reverse.tags)
         if config.language_model is not None:
@@ -202,7 +210,7 @@ class Reranker:
     def load(
         cls,
         config: "str | Path | RerankingConfig",
-        translator: Translator,
+        translator: SupportsLines,
         device: str | None = None,
         threads: int | None = None,
         batch_size: int = 64,
