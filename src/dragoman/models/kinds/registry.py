@@ -50,6 +50,13 @@ It is called with the path of the folder, and with those of its keyword argument
 name of a device) and `engine`. A kind that supports `ensemble` may also be loaded from a list of paths.
 """
 
+Wording = Callable[[Mapping[str, Any], str | None], Mapping[str, Any]]
+"""Returns the fields of a record that differ for a model, given its `model` section and the task of its training."""
+
+
+def _same_wording(section: Mapping[str, Any], task: str | None) -> Mapping[str, Any]:
+    return {}
+
 
 @dataclass(frozen=True)
 class ModelKind:
@@ -63,7 +70,8 @@ class ModelKind:
     for a kind whose models are only trained and described. example: usage for the model card, with placeholders
     `{option}` and `{argument}` for the target language; if empty, `use` is shown. tokenizers: whether model folders
     contain tokenizers. has_updates: whether training updates parameters; False for models that are estimated from
-    counts. input: what the model processes, for the model card.
+    counts. input: what the model processes, for the model card. wording: the title, sides, activity and example of a
+    model that differ from those of its kind; see `describe_kind`.
     """
 
     name: str
@@ -78,6 +86,7 @@ class ModelKind:
     tokenizers: bool = True
     has_updates: bool = True
     input: str = "text"
+    wording: Wording = _same_wording
 
     @property
     def noun(self) -> str:
@@ -149,110 +158,6 @@ def register(kind: ModelKind) -> ModelKind:
     return kind
 
 
-TRANSLATION_MODEL = register(
-    ModelKind(
-        name="encoder_decoder",
-        config=ModelConfig,
-        title="translation model",
-        sides=("source", "target"),
-        activity="translates",
-        abilities=frozenset({"translate", "score", "align", "inspect", "ensemble", "export", "teach"}),
-        use="`dragoman translate`, or `Translator.load` in Python",
-        loader="dragoman.inference.translation.translator:Translator.load",
-        example="`dragoman translate FOLDER{option} < source.txt > target.txt`, or in Python "
-        "`dragoman.Translator.load(FOLDER).translate([…]{argument})`",
-    )
-)
-LANGUAGE_MODEL = register(
-    ModelKind(
-        name="decoder_only",
-        config=LanguageModelConfig,
-        title="language model",
-        sides=("target",),
-        activity="continues",
-        abilities=frozenset({"generate", "score", "inspect", "fuse", "export"}),
-        use="`dragoman generate` and `score`, or `LanguageModel.load` in Python",
-        loader="dragoman.inference.generation.language_model:LanguageModel.load",
-        example="`dragoman generate FOLDER --prompt TEXT`, or in Python `dragoman.LanguageModel.load(FOLDER)"
-        ".generate([…])`",
-    )
-)
-NGRAM_MODEL = register(
-    ModelKind(
-        name="ngram",
-        config=NgramConfig,
-        title="n-gram language model",
-        sides=("target",),
-        activity="continues",
-        abilities=frozenset({"generate", "score", "inspect", "fuse", "export"}),
-        use=LANGUAGE_MODEL.use,
-        loader="dragoman.inference.generation.language_model:LanguageModel.load",
-        example=LANGUAGE_MODEL.example,
-        has_updates=False,
-    )
-)
-STATISTICAL_MODEL = register(
-    ModelKind(
-        name="statistical",
-        config=StatisticalConfig,
-        title="statistical translation model",
-        sides=("source", "target"),
-        activity="translates",
-        abilities=frozenset({"translate", "score", "teach"}),
-        use="`dragoman translate`, or `Translator.load` in Python",
-        loader="dragoman.inference.translation.translator:Translator.load",
-        example="`dragoman translate FOLDER < source.txt > target.txt`, or in Python "
-        "`dragoman.Translator.load(FOLDER).translate([…])`",
-        has_updates=False,
-    )
-)
-PREDICTION_MODEL = register(
-    ModelKind(
-        name="encoder_only",
-        config=EncoderOnlyConfig,
-        title="prediction model",
-        sides=("source",),
-        activity="predicts labels of",
-        abilities=frozenset({"predict", "score", "inspect", "export"}),
-        use="`dragoman predict`, or `Predictor.load` in Python",
-        loader="dragoman.inference.prediction.predictor:Predictor.load",
-        example="`dragoman predict FOLDER < texts.txt`, or in Python `dragoman.Predictor.load(FOLDER).predict([…])`",
-    )
-)
-NODE_CLASSIFIER = register(
-    ModelKind(
-        name="node_classifier",
-        config=NodeClassifierConfig,
-        title="node classifier",
-        sides=(),
-        activity="classifies the nodes of",
-        abilities=frozenset({"classify_nodes", "inspect"}),
-        use="`dragoman predict --input NODES edges=EDGES`, or `NodePredictor.load` in Python",
-        loader="dragoman.inference.prediction.nodes:NodePredictor.load",
-        example="`dragoman predict FOLDER --input nodes.tsv edges=edges.tsv`, or in Python "
-        "`dragoman.NodePredictor.load(FOLDER).predict(graph)`",
-        tokenizers=False,
-        input="graphs",
-    )
-)
-WORD_ALIGNER = register(
-    ModelKind(
-        name="word_aligner",
-        config=WordAlignerConfig,
-        title="word aligner",
-        sides=("source", "target"),
-        activity="aligns the words of",
-        abilities=frozenset({"align"}),
-        use="`dragoman align --model`, or `WordAligner.load` in Python",
-        loader="dragoman.statistical.alignment.word_aligner:WordAligner.load",
-        example="`dragoman align --model FOLDER --source source.txt --target target.txt`, or in Python "
-        "`dragoman.WordAligner.load(FOLDER).align([…], […])`",
-        tokenizers=False,
-        has_updates=False,
-    )
-)
-
-
 _HEADS: Mapping[str, Mapping[str, str]] = {
     "classification": {"activity": "classifies"},
     "regression": {"activity": "predicts numbers for"},
@@ -312,17 +217,128 @@ _TASKS: Mapping[str, Mapping[str, Any]] = {
 """The wording of encoder–decoders that depends on the task that they were trained for."""
 
 
+def _wording_of_head(section: Mapping[str, Any], task: str | None) -> Mapping[str, Any]:
+    head = section.get("head")
+    return _HEADS.get(head.get("kind", ""), {}) if isinstance(head, Mapping) else {}
+
+
+def _wording_of_task(section: Mapping[str, Any], task: str | None) -> Mapping[str, Any]:
+    return _TASKS.get(task or "", {})
+
+
+TRANSLATION_MODEL = register(
+    ModelKind(
+        name="encoder_decoder",
+        config=ModelConfig,
+        title="translation model",
+        sides=("source", "target"),
+        activity="translates",
+        abilities=frozenset({"translate", "score", "align", "inspect", "ensemble", "export", "teach"}),
+        use="`dragoman translate`, or `Translator.load` in Python",
+        loader="dragoman.inference.translation.translator:Translator.load",
+        example="`dragoman translate FOLDER{option} < source.txt > target.txt`, or in Python "
+        "`dragoman.Translator.load(FOLDER).translate([…]{argument})`",
+        wording=_wording_of_task,
+    )
+)
+LANGUAGE_MODEL = register(
+    ModelKind(
+        name="decoder_only",
+        config=LanguageModelConfig,
+        title="language model",
+        sides=("target",),
+        activity="continues",
+        abilities=frozenset({"generate", "score", "inspect", "fuse", "export"}),
+        use="`dragoman generate` and `score`, or `LanguageModel.load` in Python",
+        loader="dragoman.inference.generation.language_model:LanguageModel.load",
+        example="`dragoman generate FOLDER --prompt TEXT`, or in Python `dragoman.LanguageModel.load(FOLDER)"
+        ".generate([…])`",
+    )
+)
+NGRAM_MODEL = register(
+    ModelKind(
+        name="ngram",
+        config=NgramConfig,
+        title="n-gram language model",
+        sides=("target",),
+        activity="continues",
+        abilities=frozenset({"generate", "score", "inspect", "fuse", "export"}),
+        use=LANGUAGE_MODEL.use,
+        loader="dragoman.inference.generation.language_model:LanguageModel.load",
+        example=LANGUAGE_MODEL.example,
+        has_updates=False,
+    )
+)
+STATISTICAL_MODEL = register(
+    ModelKind(
+        name="statistical",
+        config=StatisticalConfig,
+        title="statistical translation model",
+        sides=("source", "target"),
+        activity="translates",
+        abilities=frozenset({"translate", "score", "teach"}),
+        use="`dragoman translate`, or `Translator.load` in Python",
+        loader="dragoman.inference.translation.translator:Translator.load",
+        example="`dragoman translate FOLDER < source.txt > target.txt`, or in Python "
+        "`dragoman.Translator.load(FOLDER).translate([…])`",
+        has_updates=False,
+    )
+)
+PREDICTION_MODEL = register(
+    ModelKind(
+        name="encoder_only",
+        config=EncoderOnlyConfig,
+        title="prediction model",
+        sides=("source",),
+        activity="predicts labels of",
+        abilities=frozenset({"predict", "score", "inspect", "export"}),
+        use="`dragoman predict`, or `Predictor.load` in Python",
+        loader="dragoman.inference.prediction.predictor:Predictor.load",
+        example="`dragoman predict FOLDER < texts.txt`, or in Python `dragoman.Predictor.load(FOLDER).predict([…])`",
+        wording=_wording_of_head,
+    )
+)
+NODE_CLASSIFIER = register(
+    ModelKind(
+        name="node_classifier",
+        config=NodeClassifierConfig,
+        title="node classifier",
+        sides=(),
+        activity="classifies the nodes of",
+        abilities=frozenset({"classify_nodes", "inspect"}),
+        use="`dragoman predict --input NODES edges=EDGES`, or `NodePredictor.load` in Python",
+        loader="dragoman.inference.prediction.nodes:NodePredictor.load",
+        example="`dragoman predict FOLDER --input nodes.tsv edges=edges.tsv`, or in Python "
+        "`dragoman.NodePredictor.load(FOLDER).predict(graph)`",
+        tokenizers=False,
+        input="graphs",
+    )
+)
+WORD_ALIGNER = register(
+    ModelKind(
+        name="word_aligner",
+        config=WordAlignerConfig,
+        title="word aligner",
+        sides=("source", "target"),
+        activity="aligns the words of",
+        abilities=frozenset({"align"}),
+        use="`dragoman align --model`, or `WordAligner.load` in Python",
+        loader="dragoman.statistical.alignment.word_aligner:WordAligner.load",
+        example="`dragoman align --model FOLDER --source source.txt --target target.txt`, or in Python "
+        "`dragoman.WordAligner.load(FOLDER).align([…], […])`",
+        tokenizers=False,
+        has_updates=False,
+    )
+)
+
+
 def describe_kind(section: Mapping[str, Any], task: str | None = None) -> ModelKind:
-    """Return the kind of model described by a `model` section, with the wording for its head or for its task.
+    """Return the kind of model described by a `model` section, with the wording for this model.
 
     task: the kind of the task of the run. Raises ConfigError for an unknown kind.
     """
-    kind, head = kind_of(section), section.get("head")
-    if kind.name == TRANSLATION_MODEL.name:
-        return replace(kind, **_TASKS.get(task or "", {}))
-    if kind.name != PREDICTION_MODEL.name or not isinstance(head, Mapping):
-        return kind
-    return replace(kind, **_HEADS.get(head.get("kind", ""), {}))  # type: ignore[arg-type]
+    kind = kind_of(section)
+    return replace(kind, **kind.wording(section, task))
 
 
 def kind_of(section: Mapping[str, Any]) -> ModelKind:
