@@ -187,6 +187,23 @@ def with_requests(
     return _pairs(texts, requests, "requests")
 
 
+def lines_with_requests(
+    texts: Sequence[str],
+    create: Callable[..., Request],
+    requests: Requests | None = None,
+    prefixes: Sequence[str] | None = None,
+    settings: RequestSettings | None = None,
+) -> tuple[TextRequest, ...]:
+    """Return what `with_requests` returns for a list of texts. Raises TypeError for a string in place of the list, and
+    DataError, before any text is read, unless there are as many requests as texts.
+    """
+    check_texts(texts)
+    if requests is not None and not isinstance(requests, Request):
+        requests = list(requests)
+        check_counts(texts, requests, "requests")
+    return tuple(with_requests(texts, create, requests, prefixes, settings))
+
+
 def check_batch_size(batch_size: int) -> None:
     """Raise ConfigError unless the batch size is at least 1."""
     if batch_size < 1:

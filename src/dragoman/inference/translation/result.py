@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 from dragoman.decode.search_tree import SearchTree
 from dragoman.inference.translation.guard.guard import GuardOutcome
+from dragoman.text.symbols import UNK
 from dragoman.text.tokenizer import Tokenizer
 
 
@@ -65,6 +66,11 @@ class PairScore:
     log_probability: float
     tokens: int
     unknown: int = 0
+
+    @classmethod
+    def of(cls, target: Sequence[int], log_probability: float) -> "PairScore":
+        """Return the score of a target, given its ids without the end of sentence."""
+        return cls(log_probability, len(target) + 1, list(target).count(UNK))
 
 
 class Choice(Protocol):

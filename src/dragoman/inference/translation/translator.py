@@ -32,12 +32,12 @@ from dragoman.inference.translation.request import (
     Requests,
     RequestSettings,
     SourceTags,
-    TextRequest,
     check_batch_size,
     check_counts,
     check_pairs,
     check_texts,
     chunks,
+    lines_with_requests,
     with_requests,
 )
 from dragoman.inference.translation.result import Choice, PairScore, Translation
@@ -48,7 +48,7 @@ from dragoman.models.attention_weights import AttentionChoice, cross_attention_l
 from dragoman.models.kinds.registry import TRANSLATION_MODEL, ModelKind, kind_of
 from dragoman.statistical.alignment.links import Alignment
 from dragoman.statistical.alignment.shortlist import Shortlist
-from dragoman.text.symbols import UNK, tag_languages
+from dragoman.text.symbols import tag_languages
 from dragoman.text.tokenizers import Tokenizers
 
 __all__ = ["WINDOW_BATCHES", "PairScore", "Request", "Sampling", "Translation", "Translator"]
@@ -222,7 +222,7 @@ class Translator:
         """
         if prefixes is not None:
             check_counts(texts, prefixes, "prefixes")
-        lines = self._lines(texts, requests, prefixes, settings)
+        lines = lines_with_requests(texts, self.request, requests, prefixes, settings)
         with Progress("Translating", "texts", len(texts)) as progress:
             found = list(self._stream.translations([lines], self._settings(batch_size, progress=progress)))
         return [best[0].text for best in found]
@@ -235,7 +235,7 @@ class Translator:
         A blank text has one hypothesis, which is its prefix or blank. requests: as in `translate`; None for the model's
         own search settings. Hypothesis n of a text of several sentences consists of hypothesis n of each sentence.
         """
-        lines = self._lines(texts, requests)
+        lines = lines_with_requests(texts, self.request, requests)
         with Progress("Translating", "texts", len(texts)) as progress:
             return list(self._stream.translations([lines], self._settings(batch_size, progress=progress)))
 
@@ -308,10 +308,7 @@ class Translator:
         return None if engine is None else ContinuousTranslation(engine, self.codec, batch_size, self.division)
 
     def concurrent(self) -> "Translator | None":
-        """Return a translator of the same model that may translate in another thread at the same time.
-
-        Returns None if the engine cannot do so (`concurrent_engine`).
-        """
+        """Return a translator of the same model for another thread, or None if the engine has none."""
         engine = concurrent_engine(self.engine)
         if engine is None:
             return None
@@ -343,10 +340,7 @@ class Translator:
         check_batch_size(batch_size)
         pairs = self.codec.encode_pairs(sources, targets, self.source_tags.of(to, tags))
         scores = self.engine.scores(pairs, batch_size)
-        return [
-            PairScore(score, len(pair.target) + 1, list(pair.target).count(UNK))
-            for pair, score in zip(pairs, scores, strict=True)
-        ]
+        return [PairScore.of(each.target, score) for each, score in zip(pairs, scores, strict=True)]
 
     def align(
         self,
@@ -398,20 +392,6 @@ class Translator:
     def sequence(self, text: str, settings: SubjectSettings = NO_SETTINGS) -> TranslationSequence:
         """Return the translation of a text as a sequence of tokens; see `TranslationSubjects.sequence`."""
         return self._subjects.sequence(text, settings)
-
-    def _lines(
-        self,
-        texts: Sequence[str],
-        requests: Requests | None,
-        prefixes: Sequence[str] | None = None,
-        settings: RequestSettings | None = None,
-    ) -> tuple[TextRequest, ...]:
-        """Return each text with its request. Raises DataError unless there are as many requests as texts."""
-        check_texts(texts)
-        if requests is not None and not isinstance(requests, Request):
-            requests = list(requests)
-            check_counts(texts, requests, "requests")
-        return tuple(with_requests(texts, self.request, requests, prefixes, settings))
 
     def _settings(self, batch_size: int, **settings: Any) -> StreamSettings:
         return StreamSettings(batch_size=batch_size, warns=self.warn_unfinished, **settings)
