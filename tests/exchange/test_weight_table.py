@@ -105,7 +105,7 @@ def test_all_differences_are_listed(gpt2: Any) -> None:
 
 
 def test_tensors_without_a_place_are_named() -> None:
-    with pytest.raises(ModelError, match=r"no place for layers\.0\.gate\.weight, projection\.weight"):
+    with pytest.raises(ModelError, match=r"no tensor for layers\.0\.gate\.weight, projection\.weight"):
         TABLE.to_theirs(
             {**our_model().state_dict(), "projection.weight": torch.ones(1), "layers.0.gate.weight": torch.ones(1)}
         )
