@@ -22,7 +22,7 @@ class Validation:
     sets: Mapping[str, "Validation"] = field(default_factory=dict)
 
     def __getitem__(self, key: str) -> Score:
-        """Return the score with this key. Raises KeyError if there is none."""
+        """Return the score with this key. Raises KeyError for an unknown key."""
         for score in self.scores:
             if score.key == key:
                 return score

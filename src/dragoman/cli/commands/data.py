@@ -84,7 +84,7 @@ def check(
 
 
 def _check(settings: list[str]) -> "CleaningReport":
-    """Return the report of a corpus. Raises ConfigError if there is none, or if it has settings of another kind."""
+    """Return the report of a corpus. Raises ConfigError without a corpus, or for settings of another kind."""
     from dragoman.base.errors import ConfigError
     from dragoman.base.settings.load import load_settings
     from dragoman.tasks.corpora.check import CheckedPairs, CheckedText, check_data
