@@ -247,7 +247,7 @@ def test_training_measures_its_model(measured: Path, tmp_path: Path, capsys: pyt
     torch.set_num_threads(threads)
     cost = read_precision_cost(folder)
     assert cost is not None and cost.sentences == COUNT and cost.model == fingerprint(folder)
-    assert "int8 with 8 bits: BLEU changes by" in capsys.readouterr().err
+    assert "int8: BLEU changes by" in capsys.readouterr().err
     assert "## Precision" in (folder / CARD).read_text()
     (folder / PRECISION).unlink()
     assert main(["evaluate", "precision-cost", str(folder)]) == 0, "by the validation set in config.yaml"
