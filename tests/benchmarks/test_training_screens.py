@@ -66,7 +66,11 @@ def test_messages_of_a_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
         return validate(self, engine)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Validator, "run", interrupted)
-    assert main(command) == 130
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of a shell ignore it
+    try:
+        assert main(command) == 130
+    finally:
+        signal.signal(signal.SIGINT, handler)
     shown = {shape(line) for line in capsys.readouterr().err.splitlines()}
     shown |= {line.removesuffix(" · best so far") for line in shown}
     expected = [line for line in screens() if not LIVE.match(line)]
