@@ -71,6 +71,7 @@ def test_progress_is_one_output_of_a_notebook(tmp_path: Path) -> None:
     assert not [each for each in progress if each.output_type == "stream"]
 
 
+@pytest.mark.commands
 @pytest.mark.usefixtures("one_thread")
 def test_the_page_runs_in_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

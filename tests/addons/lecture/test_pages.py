@@ -1,4 +1,7 @@
-"""The pages of docs/lecture run, redraw their pictures, and have what every page must have."""
+"""The pages of docs/lecture run, redraw their pictures, and have what every page must have.
+
+`make test-docs` runs the pages.
+"""
 
 import contextlib
 import re
@@ -58,6 +61,7 @@ def difference(drawn: Path, stored: Path) -> float:
     return float(np.abs(one[:height, :width] - other[:height, :width]).mean())
 
 
+@pytest.mark.commands
 @pytest.mark.parametrize("name", [pytest.param(each, marks=[pytest.mark.slow] * (each in SLOW)) for each in PAGES])
 def test_the_page_runs_and_redraws_its_pictures(name: str, prepare: Prepare) -> None:
     page = Page.read(name)
@@ -73,6 +77,7 @@ def test_the_page_has_what_every_page_must_have(name: str) -> None:
     assert list(faults(Page.read(name))) == []
 
 
+@pytest.mark.commands
 def test_addresses_of_pages_have_content(prepare: Prepare) -> None:
     """Those that name no model, and are therefore those of the shared Transformer or need no model."""
     folder = prepare(Page("page.md", 'recipe("transformer")'))
