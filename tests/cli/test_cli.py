@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from tiny_model import write_tiny_model
 from training_runs import Server
+from waiting import wait_until
 
 from dragoman import Translator, __version__
 from dragoman.cli.main import main
@@ -61,17 +63,17 @@ def test_translate_reads_stdin_and_writes_as_many_lines(
     assert [not line for line in lines] == [not line.strip() for line in SOURCES]
 
 
-def test_translate_answers_before_the_pipe_is_closed(tiny_model_folder: Path) -> None:
-    command = [sys.executable, "-m", "dragoman", "translate", str(tiny_model_folder), "--beam", "1", "--threads", "1"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        for sentence in (b"A dog runs .\n", b"Two men sleep .\n"):
-            process.stdin.write(sentence)
-            process.stdin.flush()
-            assert process.stdout.readline().strip()  # hangs if the command waits for the end of its input
-        process.stdin.close()
-        assert process.wait(30) == 0
+def test_translate_answers_before_the_pipe_is_closed(server: Server, tiny_model_folder: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    command = ["translate", str(tiny_model_folder), "--beam", "1", "--threads", "1"]
+    written = tmp_path / "stdout"
+    process = server.start(tmp_path, *command, stdin=str(tmp_path / "pipe"))
+    with (tmp_path / "pipe").open("wb", buffering=0) as pipe:
+        for number, sentence in enumerate((b"A dog runs .\n", b"Two men sleep .\n"), 1):
+            pipe.write(sentence)
+            wait_until(lambda count=number: written.read_bytes().count(b"\n") == count, "no translation of a line")
+    assert process.wait() == 0, process.said
+    assert all(line.strip() for line in written.read_bytes().splitlines())
 
 
 def test_translate_reads_and_writes_files(
