@@ -68,6 +68,7 @@ def draw_title(axes: "Axes", title: str, left: float, middle: float) -> None:
 def save(figure: "Figure", *paths: Path) -> None:
     """Write a figure to files, as PNG or SVG according to the suffix."""
     import matplotlib
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.text import Text
 
     texts = figure.findobj(Text)
@@ -77,13 +78,14 @@ def save(figure: "Figure", *paths: Path) -> None:
     with ignore_missing_glyphs():
         figure.draw_without_rendering()
     figure.set_layout_engine("none")  # a second layout would move the axes by some pixels
+    canvas: Any = FigureCanvasAgg(figure)  # matplotlib's method has no types
     for path in paths:
         buffer = BytesIO()
         with ignore_missing_glyphs(), matplotlib.rc_context(_SVG_SETTINGS):
             if path.suffix == ".svg":
                 figure.savefig(buffer, format="svg", metadata={"Date": None})
             else:
-                figure.savefig(buffer, format="png")
+                canvas.print_png(buffer)  # `savefig` would draw the picture twice
         atomic_write(path, buffer.getvalue())
 
 
