@@ -65,7 +65,7 @@ def test_the_wheel_works_without_a_compiler(tmp_path: Path) -> None:
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert not [name for name in names if name.startswith(("tests", "docs"))]
 
-    pip("install", str(wheel), "--no-deps", "--no-index", "--target", str(tmp_path / "site"))
+    pip("install", str(wheel), "--no-deps", "--no-index", "--no-compile", "--target", str(tmp_path / "site"))
     site, empty = tmp_path / "site", tmp_path / "empty"
     empty.write_text("no folder")
     write_tiny_model(tmp_path / "model")

@@ -145,7 +145,7 @@ def test_workers_killed_under_load(server: Server, tmp_path: Path) -> None:
         for thread in threads:
             thread.start()
         try:
-            for _ in range(6):
+            for _ in range(3):
                 before = len(answers)
                 for worker in processes_of(prefork)[-1:]:
                     with suppress(ProcessLookupError):
