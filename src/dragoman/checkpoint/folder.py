@@ -1,8 +1,6 @@
 """Model folders, which contain all files needed to use a model. None of the files contains code."""
 
-import fcntl
 import hashlib
-import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.base.errors import ConfigError, ModelError, ResourceError
-from dragoman.base.files import atomic_folder, move_into
+from dragoman.base.files import atomic_folder, atomic_write, move_into
 from dragoman.base.imports import advice, import_requested_modules, missing_modules
 from dragoman.base.log import warn
 from dragoman.base.machine.memory import available_memory
@@ -23,6 +21,7 @@ from dragoman.base.settings.yaml import parse_yaml
 from dragoman.checkpoint.card.card import model_card
 from dragoman.checkpoint.card.languages import Samples
 from dragoman.checkpoint.meta import FORMAT_VERSION, Meta, dump_meta, parse_meta
+from dragoman.checkpoint.run_state import missing_model, training_process, warn_of_unfinished_run
 from dragoman.checkpoint.tensors import Shape, load_tensors, model_parameters, read_shapes, save_tensors
 from dragoman.models.initialisation import SkipInitialValues
 from dragoman.models.kinds.registry import ModelKind, kind_of, parse_model
@@ -201,7 +200,7 @@ def load_model_folder(folder: Path, device: torch.device, ability: str | None = 
         raise ModelError(f"{folder} cannot be loaded: {error}") from None
     expected = model_parameters(model)
     validate(expected, shapes, path, sizes)
-    warn_of_training(folder, meta)
+    warn_of_unfinished_run(folder, meta)
     needed, free = sum(tensor.numel() * tensor.element_size() for tensor in expected.values()), available_memory()
     if needed > free:
         raise ResourceError(f"{path} needs {needed / 2**20:,.0f} MiB, but only {free / 2**20:,.0f} MiB are free")
@@ -240,33 +239,10 @@ def validate(
     raise ModelError(f"{path} does not fit its model ({len(mismatches)} differences):\n  {listed}\n{advice}.")
 
 
-LOCK = ".lock"
-"""The file that a run locks in its folder, and in which it writes the number of its process."""
-
-
-def training_process(folder: Path) -> str | None:
-    """Return the number of the process that is training in a folder, as text, or None if no process is training there.
-
-    The current process does not count.
-    """
-    try:
-        with (folder / LOCK).open() as file:
-            process = file.read(32).strip()
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return None if process == str(os.getpid()) else process or "unknown"
-    except OSError:
-        return None
-    return None
-
-
-def warn_of_training(folder: Path, meta: Meta) -> None:
-    """Warn if a process is training in the folder, because its model will be replaced."""
-    if process := training_process(folder):
-        warn(
-            f"process {process} is still training in {folder}: this is its best model so far, of step {meta.step}, "
-            "which the run will replace"
-        )
+def mark_unfinished(folder: Path, planned_steps: int | None) -> None:
+    """Record in `meta.json` that the run of a model folder has not ended. planned_steps: its number of updates."""
+    meta = read_meta(folder).model_copy(update={"unfinished": True, "planned_steps": planned_steps})
+    atomic_write(Path(folder) / META, dump_meta(meta))
 
 
 def _check_files(folder: Path) -> None:
@@ -287,6 +263,8 @@ def _check_files(folder: Path) -> None:
             advice += f"; {checkpoints[-1]} can be used" if checkpoints else ", and has not validated a model yet"
         elif checkpoints:
             advice = f". Its training has not finished, but {checkpoints[-1]} can be used"
+        elif PARAMETERS in missing and (reason := missing_model(folder)) is not None:
+            raise ModelError(reason)
         elif siblings:
             advice = f". It contains checkpoints, each of which is a model folder, such as {siblings[-1]}"
         elif models := sorted(path.parent for path in folder.glob(f"*/{PARAMETERS}")):

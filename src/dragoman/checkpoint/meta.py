@@ -54,6 +54,12 @@ class Meta(Config):
     format_version: int = Field(FORMAT_VERSION, description="Version of the folder's layout.")
     step: int = Field(ge=0, description="Number of training updates of the parameters.")
     averaged_steps: tuple[int, ...] = Field((), description="Steps whose parameters were averaged, if any.")
+    unfinished: bool = Field(
+        False, description="Whether the model was written before its run ended. `dragoman train --resume` continues it."
+    )
+    planned_steps: int | None = Field(
+        None, description="Number of training updates that the unfinished run was to have, if this was known."
+    )
     source_language: str | None = Field(None, description="Code of the source language, such as en.")
     target_language: str | None = Field(None, description="Code of the target language, such as de.")
     target_languages: tuple[str, ...] = Field(

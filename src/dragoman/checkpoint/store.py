@@ -17,7 +17,7 @@ from torch import Tensor
 from dragoman.base.errors import ModelError, ResourceError
 from dragoman.base.files import atomic_folder, remove_folder, remove_stale_temporaries, unwritable
 from dragoman.base.log import warn
-from dragoman.checkpoint.folder import LOCK
+from dragoman.checkpoint.run_state import LOCK
 from dragoman.checkpoint.tensors import load_tensors, read_shapes, save_tensors, sort_metadata
 
 KEPT_SNAPSHOTS = 2

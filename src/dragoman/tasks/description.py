@@ -20,6 +20,7 @@ from dragoman.base.settings.load import (
 )
 from dragoman.checkpoint.card.card import task_kind
 from dragoman.checkpoint.folder import parse_folder_model, read_config, read_meta
+from dragoman.checkpoint.run_state import warn_of_unfinished_run
 from dragoman.figures.figure import Figure
 from dragoman.figures.masks import applied_masks
 from dragoman.models.description.describe import Description, describe_model, small_sizes
@@ -159,6 +160,7 @@ def _origin_note(model: Source, overrides: Overrides) -> str:
 
 def _load_trained(folder: Path) -> _Subject:
     meta = read_meta(folder)
+    warn_of_unfinished_run(folder, meta)
     stored = read_config(folder)
     config = parse_folder_model(stored, folder)
     kind = describe_kind(stored["model"], task_kind(stored))

@@ -18,7 +18,20 @@ def contains_run(folder: Path) -> bool:
     return (folder / CONFIG).is_file() and (folder / "training").is_dir()
 
 
-def saved_message(folder: Path, distributed: bool, start: str = "interrupted; everything is saved") -> str:
+def start_message(folder: Path, distributed: bool, resumed: bool) -> str:
+    """Return the message for a run that ends before its first update, or before the first one after it was resumed."""
+    start = "interrupted; everything is saved" if resumed else "interrupted before the first update"
+    return saved_message(folder, distributed, start)
+
+
+def interrupted_message(folder: Path, distributed: bool, step: int, best: int | None) -> str:
+    """Return the message for a run that a signal ended after `step` updates. best: step of its best model, if any."""
+    model = f"the model of step {step}, not validated yet" if best is None else f"the best model, of step {best}"
+    start = f"interrupted at step {step}; everything is saved, and {folder} contains {model}"
+    return saved_message(folder, distributed, start)
+
+
+def saved_message(folder: Path, distributed: bool, start: str) -> str:
     """Return the message for a run that ends early but can be resumed. start: the first sentence."""
     if distributed:
         return f"{start}. Resume with the same command and --resume"

@@ -28,9 +28,9 @@ from dragoman.training.progress.report import (
     ValidationRecord,
     read_history,
 )
-from dragoman.training.run.folder import saved_message
+from dragoman.training.run.folder import interrupted_message, saved_message, start_message
 from dragoman.training.run.run_length import RunLength
-from dragoman.training.run.session import Session, choose_final
+from dragoman.training.run.session import Session, choose_final, keep_saved_model, write_unfinished
 from dragoman.training.run.setup import assemble
 from dragoman.training.run.snapshot import restore_snapshot, save_snapshot
 from dragoman.training.task import Batch, OpenJob, RunConfig
@@ -77,12 +77,14 @@ def run(config: RunConfig, open_job: OpenJob, resume: bool = False, profile: boo
     DivergenceError.
     """
     with assemble(config, open_job, resume) as session:
-        with interruption_message(saved_message(session.out, session.ranks.distributed)):
+        resumed = session.snapshot is not None
+        with interruption_message(start_message(session.out, session.ranks.distributed, resumed)):
             loop = _Loop(session, profile)
         try:
             result = loop.run()
         except KeyboardInterrupt:
-            start = "interrupted before the current update was saved; the last checkpoint is kept"
+            with catch_signals() as interruption, interruption.saving():
+                start = f"interrupted before the current update was saved; {keep_saved_model(session, loop.progress)}"
             message = saved_message(session.out, session.ranks.distributed, start)
             raise Interrupted(message, signal.SIGINT) from None
         if session.ranks.is_main:
@@ -133,7 +135,7 @@ class _Loop:
         """
         progress = self.progress
         with (
-            catch_signals(_GRACE if self.ranks.distributed else 0.0) as interruption,
+            catch_signals(_GRACE) if self.ranks.distributed else catch_signals() as interruption,
             closing(self.profile),
             self._report() as report,
         ):
@@ -143,10 +145,10 @@ class _Loop:
                 with Cancellation().active():  # a signal does not cancel updates
                     self._train(interruption, report)
             except Cancelled:  # in a validation, which is repeated when the run is resumed
+                raise self._stop(interruption, interruption.received or signal.SIGINT, report) from None
+            with interruption.saving():
                 self._save_training(report)
-                raise self._interrupted(interruption.received or signal.SIGINT) from None
-            self._save_training(report)
-            self.session.prune(progress)
+                self.session.prune(progress)
         if (number := self.updates.received_signal(interruption)) is not None:
             raise self._interrupted(number)
         info(f"Training ended after {progress.step} steps, {progress.seconds / 60:.1f} minutes: {progress.finished}.")
@@ -186,7 +188,8 @@ class _Loop:
                 break
         if progress.step not in progress.scores:  # the new limit is below the number of completed steps
             self._validate(interruption, report)
-            self._checkpoint(report)
+            with interruption.saving():
+                self._checkpoint(report)
 
     def _updates(self) -> Iterator[Update]:
         """Yield the updates of one epoch after another, from the current position of the run."""
@@ -264,15 +267,22 @@ class _Loop:
                 self._validate(interruption, report)
             progress.finished = progress.finished or self._patience_exhausted()
         if progress.step % config.checkpoint_every == 0 or progress.finished:
-            with self.profile.separate("checkpoint"):
+            with self.profile.separate("checkpoint"), interruption.saving():
                 self._checkpoint(report)
         if number is not None and progress.finished is None:
+            raise self._stop(interruption, number, report)
+
+    def _stop(self, interruption: Interruption, number: int, report: Reporter) -> Interrupted:
+        """Save the run and, before its first validation, the current model. Return the error to raise."""
+        with interruption.saving():
             self._save_training(report)
-            raise self._interrupted(number)
+            if self.progress.best_step is None:
+                write_unfinished(self.session, self.progress, self._parameters(), self.progress.step)
+        return self._interrupted(number)
 
     def _interrupted(self, signal_number: int) -> Interrupted:
-        start = f"interrupted at step {self.progress.step}; everything is saved"
-        return Interrupted(saved_message(self.session.out, self.ranks.distributed, start), signal_number)
+        step, best = self.progress.step, self.progress.best_step
+        return Interrupted(interrupted_message(self.session.out, self.ranks.distributed, step, best), signal_number)
 
     def _patience_exhausted(self) -> str | None:
         waited, patience = self.progress.waited, self.config.patience
@@ -304,8 +314,9 @@ class _Loop:
         position = {"step": progress.step, "epoch": progress.epoch + 1, "seconds": progress.seconds}
         report.validation(validation, position, better)
         if better:
-            self._write_checkpoint(validation)
-            self.session.write_model(self.session.out, self._parameters(), progress.step, validation)
+            with interruption.saving():
+                self._write_checkpoint(validation)
+                write_unfinished(self.session, progress, self._parameters(), progress.step, validation)
 
     def _checkpoint(self, report: Reporter) -> None:
         """Write a snapshot to resume from and a model folder for averaging, and remove obsolete ones."""

@@ -10,6 +10,7 @@ from dragoman.base.errors import ResourceError
 from dragoman.base.log import info, warn
 from dragoman.base.machine.memory import is_out_of_memory
 from dragoman.checkpoint.average import average_parameters
+from dragoman.checkpoint.folder import mark_unfinished
 from dragoman.checkpoint.store import CheckpointStore, TrainingSnapshot
 from dragoman.checkpoint.tensors import load_tensors
 from dragoman.training.config import LoopConfig
@@ -18,6 +19,7 @@ from dragoman.training.machine.journal import Journal
 from dragoman.training.optimisers.average import ParameterAverage
 from dragoman.training.optimisers.layers import GradualUnfreezing
 from dragoman.training.profiling.utilisation import Utilisation, measure_rate
+from dragoman.training.progress.horizon import Horizon
 from dragoman.training.progress.progress import RunProgress
 from dragoman.training.ranks.parallel import SingleProcess
 from dragoman.training.ranks.ranks import Ranks
@@ -92,13 +94,18 @@ class Session:
         step: int,
         validation: Validation | None,
         averaged_steps: tuple[int, ...] = (),
+        *,
+        unfinished: Horizon | None = None,
     ) -> None:
         """Write parameters as a model folder of this run. validation: the validation of these parameters, or None.
 
-        The first rank writes the folder, and the others wait for it.
+        The first rank writes the folder, and the others wait for it. unfinished: the planned length of the run if it
+        has not ended, which is recorded in the folder.
         """
         if self.ranks.is_main:
             self.job.write(folder, parameters, step, validation, averaged_steps)
+            if unfinished is not None:
+                mark_unfinished(folder, None if unfinished.assumed else unfinished.end)
         self.ranks.wait()
 
     def utilisation(self) -> Utilisation | None:
@@ -117,6 +124,32 @@ class Session:
         steps = progress.ranked()[: max(1, best)] + [step for step in [progress.best_step] if step is not None]
         keep |= {self.store.checkpoint_folder(step) for step in steps}
         self.store.prune(keep)
+
+
+def write_unfinished(
+    session: Session,
+    progress: RunProgress,
+    parameters: dict[str, Tensor],
+    step: int,
+    validation: Validation | None = None,
+) -> None:
+    """Write a model to the run's folder, and record in it that the run has not ended."""
+    session.write_model(session.out, parameters, step, validation, unfinished=progress.horizon)
+
+
+def keep_saved_model(session: Session, progress: RunProgress) -> str:
+    """Write the model of the newest snapshot of a run that was ended during an update, unless it has a validated model.
+
+    Returns what the user can continue with.
+    """
+    if progress.best_step is not None or session.ranks.distributed:
+        return "the last checkpoint is kept"
+    snapshot = session.store.latest_training()
+    if snapshot is None or snapshot.step == 0:
+        return "no update was saved yet"
+    tensors = snapshot.tensors
+    write_unfinished(session, progress, tensors["model"] | tensors.get("average", {}), snapshot.step)
+    return f"{session.out} contains the model of step {snapshot.step}, not validated yet"
 
 
 def choose_final(session: Session, progress: RunProgress) -> Validation:

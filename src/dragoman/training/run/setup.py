@@ -28,7 +28,7 @@ from dragoman.training.ranks.group import open_ranks, restarted
 from dragoman.training.ranks.parallel import ParallelSettings, build_parallel
 from dragoman.training.ranks.ranks import Ranks, Runtime
 from dragoman.training.ranks.shardable import shardable_modules
-from dragoman.training.run.folder import check_free, contains_run, saved_message
+from dragoman.training.run.folder import check_free, contains_run, start_message
 from dragoman.training.run.memory import check_memory
 from dragoman.training.run.resumption import apply_changes, check_same_contents, check_same_run, warn_of_rounding
 from dragoman.training.run.session import Session
@@ -63,7 +63,8 @@ def assemble(config: RunConfig, open_job: OpenJob, resume: bool) -> Iterator[Ses
         stack.callback(prepared.job.close)
         prepared.job.run = _share_measured_settings(prepared.job.run, ranks)
         _claim_folder(prepared, ranks)
-        with interruption_message(saved_message(config.out, ranks.distributed)):
+        resumed = prepared.snapshot is not None
+        with interruption_message(start_message(config.out, ranks.distributed, resumed)):
             session = _build_session(prepared, ranks, stack, config.train.model_fields_set)
         yield session
 
