@@ -20,7 +20,7 @@ static float *draw_floats(size_t count, float scale) {
     return drawn;
 }
 
-enum { WIDTH = 32, HEADS = 2, HEAD = 16, INNER = 48, SIZE = 80, REQUESTS = 12, LIMIT = 14, BEAM = 4 };
+enum { WIDTH = 32, HEADS = 2, HEAD = 16, INNER = 48, SIZE = 80, REQUESTS = 6, LIMIT = 14, BEAM = 4 };
 
 static MatrixSource matrix(int outputs, int inputs) {
     return (MatrixSource){draw_floats((size_t)outputs * inputs, 0.5f), draw_floats((size_t)outputs, 0.2f), outputs, inputs};
