@@ -129,7 +129,7 @@ def settings(threads: int) -> SumRun:
 
 @pytest.mark.parametrize(
     ("threads", "ranks"),
-    [pytest.param(1, 1, marks=pytest.mark.slow), pytest.param(2, 1, marks=pytest.mark.slow), (1, 2)],
+    [(1, 1), pytest.param(2, 1, marks=pytest.mark.slow), pytest.param(1, 2, marks=pytest.mark.slow)],
     ids=["alone", "threads", "ranks"],
 )
 def test_trains_and_resumes_bit_for_bit_after_a_kill(server: Server, tmp_path: Path, threads: int, ranks: int) -> None:
