@@ -110,7 +110,7 @@ def task(name: str, out: Path, limit: dict[str, Any], start: Path | None, is_tri
     else:
         template = {"source": "{source}", "target": "{target}"}
         names = {"train": out / "scitldr.jsonl", "valid": out / "scitldr-dev.jsonl"}
-        data = {side: {"jsonl": str(path), "template": template} for side, path in names.items()}
+        data = {side: {"pairs": str(path), "template": template} for side, path in names.items()}
         search = {"no_repeat_ngram": 3, "length_penalty": {"kind": "mean"}}
         settings = {"task": {"kind": "summarization"}, "data": data, "search": search}
     schedule = {**SCHEDULE, "dropout_epochs": 0}

@@ -77,7 +77,7 @@ def write_text(folder: Path, pairs: int, share: float) -> Path:
 def settings(text: Path, run: Path, rules: dict[str, bool], arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the settings that differ from those of the recipe."""
     return {
-        "data.train": {"tsv": str(text)},
+        "data.train": {"pairs": str(text)},
         "data.cleaning": rules,
         "train.max_minutes": arguments.minutes if arguments.updates is None else None,
         "train.max_steps": arguments.updates,

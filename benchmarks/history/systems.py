@@ -150,8 +150,8 @@ CORPORA = {
             ("tatoeba/test.en-de.tsv.gz",),
             (
                 *_statistical(
-                    "data.train={tsv: ${DRAGOMAN_DATA}/tatoeba/train.en-de.tsv.gz}",
-                    "data.valid={tsv: ${DRAGOMAN_DATA}/tatoeba/dev.en-de.tsv.gz}",
+                    "data.train={pairs: ${DRAGOMAN_DATA}/tatoeba/train.en-de.tsv.gz}",
+                    "data.valid={pairs: ${DRAGOMAN_DATA}/tatoeba/dev.en-de.tsv.gz}",
                     "data.licence=CC-BY 2.0 FR (Tatoeba)",
                 ),
                 *_systems("tatoeba-en-de.yaml", TRANSLATORS),

@@ -30,7 +30,7 @@ STACK = {"layers": 1, "heads": 2, "feedforward": 16}
 TRAIN = {"max_steps": 2, "validate_every": 2, "threads": 1, "device": "cpu", "precision": "float32"}
 RECIPES = {
     "translator": {
-        "data": {"train": {"tsv": "pairs.tsv"}, "valid": {"tsv": "pairs.tsv"}},
+        "data": {"train": {"pairs": "pairs.tsv"}, "valid": {"pairs": "pairs.tsv"}},
         "text": {"subword": {"kind": "character"}},
         "model": {"preset": "tiny", "width": 16, "encoder": STACK, "decoder": STACK},
     },

@@ -9,7 +9,7 @@ from dragoman.cli.setting_names import check_setting_names
 from dragoman.tasks.registry import TRANSLATION
 from dragoman.tasks.train import load_recipe
 
-BASE = ["data={train: {tsv: a}, valid: {tsv: b}}", "out=run"]
+BASE = ["data={train: {pairs: a}, valid: {pairs: b}}", "out=run"]
 
 
 def error_of(*overrides: str) -> str:

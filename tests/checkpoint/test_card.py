@@ -40,7 +40,7 @@ def test_card_carries_scores_with_signatures_languages_licence_and_data() -> Non
         data={"/data/jo/my data/train.tsv": "abc123"},
     )
     card = describe(
-        meta, {"width": 8, "encoder": ENCODER, "preset": None}, data={"train": {"tsv": "/data/jo/my data/train.tsv"}}
+        meta, {"width": 8, "encoder": ENCODER, "preset": None}, data={"train": {"pairs": "/data/jo/my data/train.tsv"}}
     )
     assert "| model | width 8 | 12,345 |\n" in card
     assert "| encoder | transformer, layers 2, attention (soft, scorer dot, projections true) | 20 |\n" in card
@@ -107,11 +107,11 @@ def test_only_licences_that_the_hub_knows_are_stated_by_identifier(licence: str,
     [
         (PAIRS, ["en", "de"]),
         ([{"source": "a/x.en-de.en.txt", "target": "a/x.en-de.de.txt"}], ["en", "de"]),
-        ({"tsv": "train.de-en.tsv.gz"}, ["de", "en"]),
-        ({"tsv": "train.de-en.tsv.gz", "source_column": 2, "target_column": 1}, ["en", "de"]),
-        ({"tmx": "memory.tmx", "source_code": "en", "target_code": "sv"}, ["en", "sv"]),
+        ({"pairs": "train.de-en.tsv.gz"}, ["de", "en"]),
+        ({"pairs": "train.de-en.tsv.gz", "source_column": 2, "target_column": 1}, ["en", "de"]),
+        ({"pairs": "memory.tmx", "source_code": "en", "target_code": "sv"}, ["en", "sv"]),
         ({"source": "train.src", "target": "train.trg"}, None),
-        ({"tsv": "part-01.tsv"}, None),
+        ({"pairs": "part-01.tsv"}, None),
     ],
 )
 def test_unstated_languages_are_those_in_the_names_of_the_files(corpus: Any, languages: list[str] | None) -> None:
@@ -195,7 +195,7 @@ def test_a_run_passes_its_validation_texts_to_the_card(tmp_path: Path, monkeypat
     pair = "The old man sat by the river every morning.\tDer alte Mann saß jeden Morgen am Fluss.\n"
     (tmp_path / "pairs.tsv").write_text(pair * 8, encoding="utf-8")
     settings = {
-        "data": {"train": {"tsv": str(tmp_path / "pairs.tsv")}, "valid": {"tsv": str(tmp_path / "pairs.tsv")}},
+        "data": {"train": {"pairs": str(tmp_path / "pairs.tsv")}, "valid": {"pairs": str(tmp_path / "pairs.tsv")}},
         "model": {"preset": "tiny"},
         "train": {"max_steps": 1, "device": "cpu"},
         "out": str(tmp_path / "run"),

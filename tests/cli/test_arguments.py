@@ -31,8 +31,8 @@ def test_a_group_without_quotes() -> None:
     assert "write 'model.decoder={kind: recurrent, layers: 2}' with the quotes" in advice(
         "model.decoder=kind:recurrent", "model.decoder=layers:2"
     )
-    assert "write 'data.train=[{tsv: a}, {tsv: b}]' with the quotes" in advice(
-        "data.train=[{tsv:", "a},", "{tsv:", "b}]"
+    assert "write 'data.train=[{pairs: a}, {pairs: b}]' with the quotes" in advice(
+        "data.train=[{pairs:", "a},", "{pairs:", "b}]"
     )
 
 
@@ -58,7 +58,7 @@ def test_a_repeated_setting_is_reported(capsys: pytest.CaptureFixture[str]) -> N
     assert "train.seed is set 2 times: the last value, 2, applies" in capsys.readouterr().err
     check_settings(["train.seed=1", "train.seed=1", "train.max_steps=1"])
     assert capsys.readouterr().err == ""
-    check_options({"out": Path("a"), "data.train.tsv": None}, ["out=a", "data.train.tsv=b"])
+    check_options({"out": Path("a"), "data.train.pairs": None}, ["out=a", "data.train.pairs=b"])
     check_options({"out": Path("a")}, ["out=b"])
     assert "out is set twice: out=b applies, and not a from the option" in capsys.readouterr().err
 

@@ -52,12 +52,12 @@ def test_data_check_of_plain_text(tmp_path: Path, capsys: pytest.CaptureFixture)
         (["--text", "a", "data.cleaning.source_scripts=[Latn]"], "unknown setting data.cleaning.source_scripts"),
         (["--source", "a", "--target", "a", "data.cleaning.scripts=[Latn]"], "unknown setting data.cleaning.scripts"),
         (["--text", "a", "data.target_language=ja"], "unknown setting data.target_language"),
-        (["--tsv", "a", "data.language=ja"], "unknown setting data.language"),
-        (["--tsv", "a", "data.train.source_collumn=2"], "did you mean data.train.source_column"),
-        (["--tsv", "a", "max_words=2"], "did you mean data.cleaning.max_words"),
+        (["--pairs", "a", "data.language=ja"], "unknown setting data.language"),
+        (["--pairs", "a", "data.train.source_collumn=2"], "did you mean data.train.source_column"),
+        (["--pairs", "a", "max_words=2"], "did you mean data.cleaning.max_words"),
         (["--source", "a"], "give one corpus"),
-        (["--tsv", "a", "--text", "a"], "give one corpus"),
-        (["--source", "a", "data.train.tsv=a"], "give one corpus"),
+        (["--pairs", "a", "--text", "a"], "give one corpus"),
+        (["--source", "a", "data.train.pairs=a"], "give one corpus"),
         (["--text", "a", "data.train.heading=x"], "set `documents` to file"),
         (["--text", "a", "data.train.jsonl=b"], "data.train"),
         (["--text", "missing"], "missing"),
@@ -77,7 +77,7 @@ def test_data_check_refuses_unsuitable_settings(
 def test_the_columns_of_a_table_are_settings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "corpus.tsv"
     path.write_text("1\tthe dog\tder Hund\n2\tthe cat\tdie Katze\n")
-    command = ["data", "check", "--tsv", str(path)]
+    command = ["data", "check", "--pairs", str(path)]
     assert main(command) == 1
     assert "such as data.train.source_column=2" in capsys.readouterr().err
     assert main([*command, "data.train.source_column=2", "data.train.target_column=3"]) == 0
@@ -103,7 +103,7 @@ def test_the_unicode_normalisation_is_a_setting(
 ) -> None:
     path = tmp_path / "pairs.tsv"
     path.write_text("caf\u00e9\tKaffee\ncafe\u0301\tKaffee\n", encoding="utf-8")
-    assert main(["data", "check", "--tsv", str(path), *settings]) == 0
+    assert main(["data", "check", "--pairs", str(path), *settings]) == 0
     assert f"2 pairs read, {kept} kept" in capsys.readouterr().out
     assert main(["data", "check", "--text", str(path), *settings]) == 0
     assert f"2 documents read, {kept} kept" in capsys.readouterr().out
@@ -114,10 +114,10 @@ def test_records_are_checked_with_a_template(tmp_path: Path, capsys: pytest.Capt
     path.write_text('{"abstract": "a long text", "summary": ["short", "brief"]}\n')
     command = ["data", "check", "data.cleaning.max_ratio=null"]
     template = 'data.train.template={source: "{abstract}", target: "{summary}"}'
-    assert main([*command, f"data.train.jsonl={path}", template]) == 0
+    assert main([*command, f"data.train.pairs={path}", template]) == 0
     assert "2 pairs read, 2 kept" in capsys.readouterr().out
     (tmp_path / "labels.tsv").write_text("good film\tpositive\n")
     assert main([*command, f"data.train.labelled={tmp_path / 'labels.tsv'}"]) == 0
     assert "1 pair read, 1 kept" in capsys.readouterr().out
-    assert main([*command, f"data.train.jsonl={path}", "data.train.template={source: x"]) == 2
+    assert main([*command, f"data.train.pairs={path}", "data.train.template={source: x"]) == 2
     assert "data.train.template" in capsys.readouterr().err

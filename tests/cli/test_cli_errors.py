@@ -201,12 +201,12 @@ def test_cheap_checks_come_before_anything_is_written(failure, tmp_path: Path, t
 def test_missing_training_inputs_are_named_by_their_options(failure, text: Path, tmp_path: Path) -> None:
     files = ["--source", text, "--target", text]
     assert "--valid-source" in failure("train", *files, "--out", tmp_path / "run")[1]
-    assert "--out" in failure("train", *files, "--valid-tsv", text)[1]
-    assert "--tsv" in failure("train", *files, "--tsv", text, "--valid-tsv", text, "--out", tmp_path / "run")[1]
-    for wrong in ([], [*files, "--tsv", text], ["--source", text]):
+    assert "--out" in failure("train", *files, "--valid-pairs", text)[1]
+    assert "--pairs" in failure("train", *files, "--pairs", text, "--valid-pairs", text, "--out", tmp_path / "run")[1]
+    for wrong in ([], [*files, "--pairs", text], ["--source", text]):
         code, message = failure("data", "check", *wrong)
         assert code == 2
-        assert "--source" in message and "--tsv" in message
+        assert "--source" in message and "--pairs" in message
 
 
 def test_tied_embeddings_of_two_vocabularies_are_refused(failure, text: Path, tmp_path: Path) -> None:

@@ -67,9 +67,9 @@ def test_options_overrides_and_recipe_meet(given, corpus: list[str], tmp_path: P
 
 
 def test_odd_file_names_are_used_unchanged(given, tmp_path: Path) -> None:
-    config, _ = given("--tsv", "1e3", "--valid-tsv", "a: b", "--out", "null")
-    assert config.data.train.tsv == Path("1e3")
-    assert config.data.valid.tsv == Path("a: b")
+    config, _ = given("--pairs", "1e3", "--valid-pairs", "a: b", "--out", "null")
+    assert config.data.train.pairs == Path("1e3")
+    assert config.data.valid.pairs == Path("a: b")
     assert config.out == Path("null")
 
 

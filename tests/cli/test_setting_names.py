@@ -13,7 +13,7 @@ from dragoman.base.errors import ConfigError
 from dragoman.cli.setting_names import check_setting_names, store_setting_names
 from dragoman.tasks.train import load_recipe
 
-BASE = ["data={train: {tsv: a}, valid: {tsv: b}}", "out=run"]
+BASE = ["data={train: {pairs: a}, valid: {pairs: b}}", "out=run"]
 RECIPES = sorted((ROOT / "recipes").glob("*.yaml"))
 
 
@@ -33,7 +33,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         ["train.max_step=3"],
         ["model.encoder={kind: recurrent, hids: 2}"],
         ["model.encoder.width=3"],
-        ["data.train=[{tsv: a, wieght: 2}]"],
+        ["data.train=[{pairs: a, wieght: 2}]"],
         ["zzz=1"],
         ["zzz=1", "train.sede=2"],
         ["task.kind=language_model", "train.lr=1"],

@@ -109,7 +109,7 @@ def test_lengths_are_measured_on_the_prepared_pairs_of_each_language(tmp_path: P
     corpora = []
     for language, pairs in texts.items():
         (tmp_path / language).write_text("".join("\t".join(pair) + "\n" for pair in pairs), encoding="utf-8")
-        corpora.append(CorpusConfig(tsv=tmp_path / language, target_language=language, tags=("web",)))
+        corpora.append(CorpusConfig(pairs=tmp_path / language, target_language=language, tags=("web",)))
     text = TextConfig(subword=BPEConfig(size=300, min_frequency=1))
     prepared = prepare(corpora, CleaningConfig(), text, tmp_path / "prepared")
     measured = measure_lengths(corpora, prepared)

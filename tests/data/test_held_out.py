@@ -54,7 +54,7 @@ VALID = [pair for pair in made_pairs(FEW_PAIRS + 200, seed=2) if pair not in TRA
 def written(folder: Path, pairs: list[tuple[str, str]], **settings: Any) -> CorpusConfig:
     path = folder / f"{len(list(folder.iterdir()))}.tsv"
     path.write_text("".join("\t".join(pair) + "\n" for pair in pairs), encoding="utf-8")
-    return CorpusConfig(tsv=path, name="train", **settings)
+    return CorpusConfig(pairs=path, name="train", **settings)
 
 
 def held_out(pairs: list[tuple[str, str]], language: str | None = None) -> PairSet:
@@ -319,15 +319,15 @@ def test_the_command_compares_several_corpora_and_sets_without_training(
     recipe.write_text(
         f"""
         data:
-          train: [{{tsv: {tmp_path}/first}}, {{tsv: {tmp_path}/second}}]
-          valid: [{{tsv: {tmp_path}/good}}, {{tsv: {tmp_path}/bad}}]
+          train: [{{pairs: {tmp_path}/first}}, {{pairs: {tmp_path}/second}}]
+          valid: [{{pairs: {tmp_path}/good}}, {{pairs: {tmp_path}/bad}}]
         out: {tmp_path}/run
         """
     )
     assert main(["data", "compare", str(recipe)]) == 0
     (line,) = capsys.readouterr().out.splitlines()
     assert line.startswith(f"warning: {tmp_path}/bad: 100 of 100 validation pairs are also in the training corpora. ")
-    assert main(["data", "compare", str(recipe), f"data.valid={{tsv: {tmp_path}/good}}"]) == 0
+    assert main(["data", "compare", str(recipe), f"data.valid={{pairs: {tmp_path}/good}}"]) == 0
     assert capsys.readouterr().out == "No problem found.\n"
     assert not (tmp_path / "run").exists()
     (finding,) = compare_data(recipe)

@@ -103,7 +103,7 @@ def test_further_training_learns_the_first_word(tmp_path: Path) -> None:
     import_model(tmp_path / "theirs", tmp_path / "ours", quiet=True)
     pairs = {"the sea": "a day", "every stone": "stone a", "and a day": "sea day"}
     (tmp_path / "pairs.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in pairs.items()))
-    corpus = {"tsv": str(tmp_path / "pairs.tsv")}
+    corpus = {"pairs": str(tmp_path / "pairs.tsv")}
     schedule = {"kind": "constant", "peak": 0.01, "warmup": 1}
     machine = {"device": "cpu", "precision": "float32", "threads": 1, "average": {"count": 0}}
     recipe = {

@@ -129,7 +129,7 @@ def test_tags_of_further_training_are_exported_as_special_tokens(tmp_path: Path)
     write_t5(tmp_path / "theirs", unused=3)
     import_model(tmp_path / "theirs", tmp_path / "ours", quiet=True)
     (tmp_path / "pairs.tsv").write_text("the sea\ta day\nevery stone\tthe sea\n")
-    corpus = {"tsv": str(tmp_path / "pairs.tsv")}
+    corpus = {"pairs": str(tmp_path / "pairs.tsv")}
     machine = {"device": "cpu", "precision": "float32", "threads": 1, "average": {"count": 0}}
     recipe = {
         "data": {"train": [{**corpus, "tags": ["bt"]}], "valid": corpus},

@@ -15,7 +15,7 @@ from dragoman.tasks.train import Recipe, load_recipe, train
 from dragoman.tasks.translation.config import TranslationRun
 
 RECIPE: dict[str, Any] = {
-    "data": {"train": [{"source": "a", "target": "b"}, {"tsv": "c", "weight": 2}], "valid": {"tsv": "v"}},
+    "data": {"train": [{"source": "a", "target": "b"}, {"pairs": "c", "weight": 2}], "valid": {"pairs": "v"}},
     "text": {"subword": {"size": 700}},
     "model": {"preset": "tiny", "width": 64, "encoder": {"layers": 1}},
     "train": {"max_steps": 5, "schedule": {"warmup": 2}},
@@ -74,7 +74,7 @@ def test_errors_are_those_of_the_command_line(tmp_path: Path, overrides: dict[st
 
 def test_errors_in_a_dictionary_equal_those_in_a_file() -> None:
     with pytest.raises(ConfigError, match=r"unknown setting data\.trian \(from Python\); did you mean data\.train\?"):
-        load_recipe({**RECIPE, "data": {"trian": {"tsv": "x"}, **RECIPE["data"]}}, ())
+        load_recipe({**RECIPE, "data": {"trian": {"pairs": "x"}, **RECIPE["data"]}}, ())
     with pytest.raises(ConfigError, match=r"the setting out is missing \(from Python\)"):
         load_recipe({name: value for name, value in RECIPE.items() if name != "out"}, {})
     with pytest.raises(ConfigError, match=r"'train\.' is not an override"):
@@ -83,9 +83,9 @@ def test_errors_in_a_dictionary_equal_those_in_a_file() -> None:
 
 def test_variables_and_dollars(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CORPORA", "here")
-    data = {"train": {"tsv": "${CORPORA}/t"}, "valid": {"tsv": "$${CORPORA}"}}
+    data = {"train": {"pairs": "${CORPORA}/t"}, "valid": {"pairs": "$${CORPORA}"}}
     run = load_recipe({**RECIPE, "data": data}, {})
-    assert run.data.train.tsv == Path("here/t") and run.data.valid.tsv == Path("${CORPORA}")
+    assert run.data.train.pairs == Path("here/t") and run.data.valid.pairs == Path("${CORPORA}")
     changed = load_recipe(run, {"train.seed": 4})
     assert changed.data == run.data and changed.train.seed == 4
 

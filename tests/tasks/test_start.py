@@ -124,7 +124,7 @@ def test_new_tags_get_new_rows(started: Path) -> None:
             if a
         ]
         (started / f"{part}.tsv").write_text("".join(f"{line}\n" for line in lines))
-    data = ["data.valid.tsv=valid.tsv", "data.train={tsv: train.tsv, tags: [bt, law]}"]
+    data = ["data.valid.pairs=valid.tsv", "data.train={pairs: train.tsv, tags: [bt, law]}"]
     frozen = ["train.schedule.kind=inverse_sqrt", "train.schedule.peak=1e-12", "train.max_steps=2"]
     tagged = load_settings(None, [*data, *SHORT, *frozen, "train.start=start", f"out={RUN}"], TranslationRun)
     train(tagged)

@@ -30,7 +30,7 @@ def corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def started(task: str, train: dict[str, Any], **sections: Any) -> tuple[Job, dict[str, Tensor]]:
     """Return the job of a run, and the initial values of its model."""
-    file = {"tsv": "pairs.tsv"} if task == "translation" else {"text": "text.txt"}
+    file = {"pairs": "pairs.tsv"} if task == "translation" else {"text": "text.txt"}
     whole = {
         "task": {"kind": task},
         "data": {"train": file, "valid": file},

@@ -59,7 +59,10 @@ def estimate(corpus: Path) -> Estimator:
     def run(out: str, suffix: str = "", **settings: object) -> EstimationResult:
         recipe = {
             "task": {"kind": "statistical_translation"},
-            "data": {"train": {"tsv": f"{corpus}/train{suffix}.tsv"}, "valid": {"tsv": f"{corpus}/valid{suffix}.tsv"}},
+            "data": {
+                "train": {"pairs": f"{corpus}/train{suffix}.tsv"},
+                "valid": {"pairs": f"{corpus}/valid{suffix}.tsv"},
+            },
             "model": {"order": 3},
             "tuning": {"rounds": 2, "nbest": 10, "restarts": 1},
             "search": {"beam": 20},

@@ -43,7 +43,7 @@ def corpus(**settings: Any) -> CorpusConfig:
 def test_templates_make_pairs_of_the_fields_of_objects(tmp_path: Path) -> None:
     path = write_objects(tmp_path / "papers.jsonl", PAPERS)
     template = {"source": "{meta.title} ({year}): {source} {{TL;DR}}", "target": "{target}"}
-    papers = corpus(jsonl=str(path), template=template)
+    papers = corpus(pairs=str(path), template=template)
     pairs = [(pair.line, pair.source, pair.target) for pair in read_pairs(papers)]
     first = "Dogs (1990): We see a dog. It is old. {TL;DR}"
     second = "T (): One text. Two sentences. {TL;DR}"
@@ -77,17 +77,17 @@ def test_labelled_texts_and_questions_have_templates(tmp_path: Path) -> None:
         ({"template": {"source": "{a", "target": "{b}"}}, "is not valid"),
         ({"template": {"source": "{}", "target": "{b}"}}, "a field is only a name in braces"),
         ({"template": {"source": "text", "target": "{b}"}}, "has no field"),
-        ({"template": {"source": "{a}", "target": "{b}"}, "source_field": "a"}, "`template` replaces"),
+        ({"template": {"source": "{a}", "target": "{b}"}, "source_column": "a"}, "`template` replaces"),
         (
-            {"jsonl": None, "tsv": "a.tsv", "template": {"source": "{a}", "target": "{b}"}},
-            "use it with jsonl, labelled",
+            {"format": "tsv", "template": {"source": "{a}", "target": "{b}"}},
+            "use it with `labelled`",
         ),
         ({"labelled": "b.tsv"}, "give either both"),
     ],
 )
 def test_wrong_templates_are_rejected(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        corpus(**{"jsonl": "a.jsonl", **settings})
+        corpus(**{"pairs": "a.jsonl", **settings})
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_wrong_templates_are_rejected(settings: dict[str, Any], message: str) ->
 def test_faulty_fields_are_reported_with_their_line(source: str, message: str, tmp_path: Path) -> None:
     path = write_objects(tmp_path / "papers.jsonl", PAPERS)
     with pytest.raises(DataError, match=message):
-        list(read_pairs(corpus(jsonl=str(path), template={"source": source, "target": "{target}"})))
+        list(read_pairs(corpus(pairs=str(path), template={"source": source, "target": "{target}"})))
     if "tittle" in source:
         labelled = tmp_path / "labelled.tsv"
         labelled.write_text("a dog\tyes\n")
@@ -128,7 +128,7 @@ def toy(folder: Path, kind: str, **train_settings: Any) -> dict[str, Any]:
     return {
         "task": {"kind": kind},
         "data": {
-            **{name: {"jsonl": str(folder / f"{name}.jsonl"), "template": template} for name in ("train", "valid")},
+            **{name: {"pairs": str(folder / f"{name}.jsonl"), "template": template} for name in ("train", "valid")},
             "batch": {"tokens": 256},
         },
         "text": {"subword": {"kind": "word"}},
@@ -246,7 +246,7 @@ def test_baselines_divide_texts_by_the_rules_of_their_language(tmp_path: Path) -
     german = "Er kommt bzw. Sie geht. Danach regnet es."
     template = {"source": "summarize: {text} TL;DR", "target": "{summary}"}
     path = write_objects(tmp_path / "texts.jsonl", [{"text": german, "summary": "x"}])
-    held_out = read_references(corpus(jsonl=str(path), template=template))
+    held_out = read_references(corpus(pairs=str(path), template=template))
     assert held_out.sources == [f"summarize: {german} TL;DR"] and held_out.contents == [german]
     assert dict(baselines(held_out, {"rougeL"}, "de"))["first sentence"] == ["Er kommt bzw. Sie geht."]
     assert dict(baselines(held_out, {"rougeL"}, "en"))["first sentence"] != ["Er kommt bzw. Sie geht."]

@@ -107,7 +107,7 @@ def test_kinds_with_their_own_normalisation_are_not_normalised_twice() -> None:
 def test_equivalent_pairs_are_duplicates(tmp_path: Path) -> None:
     lines = [f"{one}\tx {one}\n" for text in zip(COMPOSED[:2], DECOMPOSED[:2], strict=True) for one in text]
     (tmp_path / "corpus.tsv").write_text("".join(lines), encoding="utf-8")
-    corpus = CorpusConfig(tsv=tmp_path / "corpus.tsv")
+    corpus = CorpusConfig(pairs=tmp_path / "corpus.tsv")
 
     def counts(**text: object) -> dict[str, int]:
         settings = TextConfig.model_validate({"subword": {"size": 300}, **text})

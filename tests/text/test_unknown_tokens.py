@@ -43,7 +43,7 @@ def test_the_share_of_every_side_is_counted(tmp_path: Path, kind: str) -> None:
         subword["size"] = 330
     text = TextConfig.model_validate({"subword": subword})
     tokenizers = train_tokenizers(text, ENGLISH, GERMAN)
-    corpus = CorpusConfig(tsv=write(tmp_path / "ru.tsv", RUSSIAN))
+    corpus = CorpusConfig(pairs=write(tmp_path / "ru.tsv", RUSSIAN))
     for _ in range(2):  # the second time, from the prepared folder
         (report,) = prepare(corpus, CleaningConfig(), tokenizers, tmp_path / "prepared", workers=1).reports
         if kind in ("bpe", "unigram"):
@@ -87,7 +87,7 @@ def test_a_warning_is_printed_once_above_a_tenth(messages: list[str]) -> None:
 
 def recipe(folder: Path, name: str, **data: object) -> Path:
     content = {
-        "data": {"train": {"tsv": "train.tsv"}, "valid": {"tsv": "valid.tsv"}, "batch": {"tokens": 500}, **data},
+        "data": {"train": {"pairs": "train.tsv"}, "valid": {"pairs": "valid.tsv"}, "batch": {"tokens": 500}, **data},
         "text": {"subword": {"kind": "character", "min_frequency": 1}},
         "model": {
             "preset": "tiny",

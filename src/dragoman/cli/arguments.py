@@ -4,11 +4,17 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.log import info
 
+if TYPE_CHECKING:
+    from dragoman.data.corpora.corpus import CorpusConfig
+    from dragoman.data.corpora.inputs import Lines
+
 _OPEN, _CLOSED = "{[", "}]"
+_PAIRS = "pairs."
 _RECIPES = (".yaml", ".yml")
 
 
@@ -112,6 +118,40 @@ def _check_repetitions(settings: Sequence[tuple[str, str, str]]) -> None:
 def _report(message: str) -> None:
     if os.environ.get("RANK", "0") == "0":  # of several processes, only the first reports
         info(message)
+
+
+def pairs_of(path: Path | None, settings: Sequence[str]) -> "tuple[CorpusConfig | None, list[str]]":
+    """Return the corpus of --pairs, or None, and the settings that do not start with `pairs.`.
+
+    Those that do, such as pairs.source_column=2, are settings of the corpus.
+    """
+    from dragoman.base.settings.load import load_settings
+    from dragoman.data.corpora.corpus import CorpusConfig
+
+    own = [setting.removeprefix(_PAIRS) for setting in settings if setting.startswith(_PAIRS)]
+    others = [setting for setting in settings if not setting.startswith(_PAIRS)]
+    if path is None:
+        if own:
+            raise ConfigError(f"the setting {_PAIRS}{own[0]} needs a file of pairs: give --pairs FILE")
+        return None, others
+    return load_settings({"pairs": str(path)}, own, CorpusConfig), others
+
+
+def parallel_text(
+    source: Path | None, target: Path | None, pairs: Path | None, settings: Sequence[str]
+) -> "tuple[Lines, Lines, list[str]]":
+    """Return both sides of a parallel text, given as two files or as --pairs, and the other settings.
+
+    Raises ConfigError unless it is given in exactly one form, and the errors of `pairs_of` and `read_sides`.
+    """
+    from dragoman.data.corpora.readers import read_pairs_instead
+
+    corpus, others = pairs_of(pairs, settings)
+    if corpus is not None:
+        return *read_pairs_instead(corpus, {"--source": source, "--target": target}), others
+    if source is None or target is None:
+        raise ConfigError("there is no parallel text: give --source FILE and --target FILE, or --pairs FILE")
+    return source, target, others
 
 
 def check_options(options: Mapping[str, object], settings: Sequence[str]) -> None:

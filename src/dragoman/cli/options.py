@@ -27,6 +27,14 @@ Model = Annotated[Path, typer.Argument(help="Model folder, such as one written b
 TaskName = Annotated[
     str | None, typer.Option("--task", help="Name of the task, for a model that predicts the labels of several tasks.")
 ]
+PairsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--pairs",
+        help="Sentence pairs in one file, instead of two: TSV, CSV, TMX, XLIFF, JSON Lines or gettext (PO), recognised "
+        "by its contents; plain or compressed.",
+    ),
+]
 Ensemble = Annotated[
     list[Path] | None,
     typer.Option(

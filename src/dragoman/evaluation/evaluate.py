@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Self, Unpack, cast
 from dragoman.base.errors import ConfigError, in_files, reject_options
 from dragoman.base.log import info, quietly
 from dragoman.base.machine.device import use_threads
+from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.corpora.inputs import Lines, name_of, read_parallel
+from dragoman.data.corpora.readers import read_pairs_instead
 from dragoman.evaluation.results import Evaluation, SystemComparison, SystemScores
 from dragoman.evaluation.test_set import TestSet, warn_of_size
 from dragoman.metrics.bleu import bleu_by_length
@@ -29,9 +31,10 @@ if TYPE_CHECKING:
 def evaluate(
     model: "Model | None" = None,
     *,
-    reference: Lines | Sequence[Lines],
+    reference: Lines | Sequence[Lines] = (),
     hypothesis: Lines | Sequence[Lines] | Mapping[str, Lines] = (),
     source: Lines | None = None,
+    pairs: Path | str | CorpusConfig | None = None,
     metric: Sequence[str] | None = None,
     tokenizer: str = AUTO,
     tokenized: str | None = None,
@@ -49,7 +52,8 @@ def evaluate(
     model: a model folder, several folders as an ensemble, or a `Translator`; None: only `hypothesis` is scored.
     reference: a text, or several references of the same sentences. hypothesis: translations by one system or several
     systems, or a mapping from names of systems to translations. Each system after the first is compared with the first
-    by paired bootstrap. source: the source text, which `model` requires; adds BLEU by source length. metric: keys of
+    by paired bootstrap. source: the source text, which `model` requires; adds BLEU by source length. pairs: the source
+    and the reference in one file of any format (`CorpusConfig`), instead of `source` and `reference`. metric: keys of
     `metrics.registry.METRICS` (default: all metrics that can be computed from the texts). tokenizer: sacreBLEU's
     tokeniser for BLEU; auto: by the model's target language, or by the references (`choose_tokenizer`). tokenized: a
     language; adds BLEU of lowercased, Moses-tokenised text. device, threads: as in `Translator.load`, for a model
@@ -68,6 +72,9 @@ def evaluate(
     >>> round(evaluation.comparisons[0].metrics["chrf"].difference)
     -67
     """
+    if pairs is not None:
+        source, references = read_pairs_instead(pairs, {"--source": source, "--reference": reference})
+        reference = [references]
     named_references, systems = name_texts(reference, "reference"), name_texts(hypothesis, "hypothesis")
     inputs: set[Need] = {"references"} if source is None else {"references", "sources"}
     metrics = _Metrics.of(metric, tokenizer, tokenized, inputs)

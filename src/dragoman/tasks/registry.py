@@ -73,7 +73,7 @@ TRANSLATION = register(
         "translation",
         TranslationRun,
         open_translation,
-        ("data={train: {tsv: corpus.tsv}, valid: {tsv: corpus.tsv}}", "out=run"),
+        ("data={train: {pairs: corpus.tsv}, valid: {pairs: corpus.tsv}}", "out=run"),
     )
 )
 LANGUAGE_MODEL = register(
@@ -114,7 +114,7 @@ SUMMARIZATION = register(
         "summarization",
         SummarizationRun,
         open_text_to_text,
-        ("data={train: {jsonl: corpus.jsonl}, valid: {jsonl: corpus.jsonl}}", "out=run"),
+        ("data={train: {pairs: corpus.jsonl}, valid: {pairs: corpus.jsonl}}", "out=run"),
     )
 )
 TEXT_TO_TEXT = register(
@@ -130,7 +130,7 @@ STATISTICAL_TRANSLATION = register(
         "statistical_translation",
         StatisticalRun,
         None,
-        ("data={train: {tsv: corpus.tsv}, valid: {tsv: corpus.tsv}}", "out=run"),
+        ("data={train: {pairs: corpus.tsv}, valid: {pairs: corpus.tsv}}", "out=run"),
         estimate,
     )
 )

@@ -30,7 +30,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> PreparedCorpora:
     lines = [f"sentence{'s' * (number % 7)} number {number}\tSatz Nummer {number}" for number in range(200)]
     (folder / "pairs.tsv").write_text("\n".join(lines))
     text = TextConfig(subword=BPEConfig(size=350, dropout=0.2))
-    return prepare(CorpusConfig(tsv=folder / "pairs.tsv"), CleaningConfig(), text, folder / "cache")
+    return prepare(CorpusConfig(pairs=folder / "pairs.tsv"), CleaningConfig(), text, folder / "cache")
 
 
 def loader(

@@ -30,7 +30,7 @@ def test_multi30k_keeps_all_but_two_bad_pairs_and_three_duplicates() -> None:
 
 def test_tatoeba_keeps_every_pair() -> None:
     report = report_cleaning(
-        read_pairs(CorpusConfig(tsv=Path(str(ROOT)) / "tatoeba" / "dev.en-de.tsv.gz")),
+        read_pairs(CorpusConfig(pairs=Path(str(ROOT)) / "tatoeba" / "dev.en-de.tsv.gz")),
         PairRules(CleaningConfig()),
     )
     assert report.total > 1000

@@ -13,9 +13,9 @@ LIST = """
 data:
   train:
   - {source: a.en, target: a.de, name: clean, target_language: de}
-  - {tsv: b.tsv, weight: 0.5, tags: [bt], target_language: de}
-  - {jsonl: c.jsonl.zst, source_field: translation.en, target_field: translation.de, target_language: de}
-  - {tmx: d.tmx, source_code: en, target_code: de, target_language: de}
+  - {pairs: b.tsv, weight: 0.5, tags: [bt], target_language: de}
+  - {pairs: c.jsonl.zst, source_column: translation.en, target_column: translation.de, target_language: de}
+  - {pairs: d.tmx, source_code: en, target_code: de, target_language: de}
   valid: {source: v.en, target: v.de, target_language: de}
 out: run
 """
@@ -47,16 +47,16 @@ def test_one_corpus_stays_one_and_a_list_a_list(tmp_path: Path) -> None:
         ("data.train.0.sorce=x", r"unknown setting data\.train\.0\.sorce .*; did you mean data\.train\.0\.source\?"),
         ("data.train.1.weight=0", r"data\.train\.1\.weight: should be greater than 0"),
         ("data.train.1.tags=[two words]", "is not a valid tag"),
-        ("data.train.3.target_code=null", "`tmx` requires the languages `source_code` and `target_code`"),
-        ("data.train.2.tsv=x", "give either both `source` and `target`, or one of"),
+        ("data.train.3.target_code=en", "`source_code` and `target_code` are the same"),
+        ("data.train.2.source=x", "give either both `source` and `target`, or one of"),
         ("data.train.1.name=clean", "two corpora of data.train are called clean"),
-        ("data.train.4.tsv=x", "is a list of length 4"),
+        ("data.train.4.pairs=x", "is a list of length 4"),
         ("data.train=[]", r"data\.train.*at least 1 item"),
         ("data.valid.weight=2", "leave out its weight"),
         ("data.valid.target_language=null", "some corpora have a target_language .de., but v.en . v.de has none"),
         ("data.train.0.target_language=null", "some corpora have a target_language .de., but clean has none"),
         (
-            "data.valid=[{tsv: v, target_language: de}, {tsv: v, target_language: de}]",
+            "data.valid=[{pairs: v, target_language: de}, {pairs: v, target_language: de}]",
             "two corpora of data.valid are called v",
         ),
         ("data.temperature=5", "leave out the weight of b.tsv"),
@@ -69,5 +69,5 @@ def test_errors_name_their_key(tmp_path: Path, override: str, message: str) -> N
 
 
 def test_an_error_in_a_single_corpus_does_not_mention_lists(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"^unknown setting data\.train\.tvs .*did you mean data\.train\.tsv"):
-        load(tmp_path, ONE, "data.train.tvs=x")
+    with pytest.raises(ConfigError, match=r"^unknown setting data\.train\.piars .*did you mean data\.train\.pairs"):
+        load(tmp_path, ONE, "data.train.piars=x")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.data.corpora.inline_codes import Code, join_inline
+from dragoman.data.corpora.pairs.inline_codes import Code, join_inline
 
 CASES = [
     ("Press", "ph", "<br/>", "Enter", "Press Enter"),

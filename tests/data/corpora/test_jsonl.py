@@ -19,10 +19,14 @@ from dragoman.data.files.jsonl import _ArrayReader
 from dragoman.data.files.lines import has_broken_utf8
 
 
+def objects_of(path: Path) -> CorpusConfig:
+    return CorpusConfig(pairs=path, format="jsonl")
+
+
 def corpus(folder: Path, *lines: str, **settings: Any) -> CorpusConfig:
     path = folder / "corpus.jsonl.gz"
     path.write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
-    return CorpusConfig(jsonl=path, **settings)
+    return CorpusConfig(pairs=path, format="jsonl", **settings)
 
 
 def test_fields_may_be_nested_or_have_dots_in_their_names(tmp_path: Path) -> None:
@@ -30,7 +34,7 @@ def test_fields_may_be_nested_or_have_dots_in_their_names(tmp_path: Path) -> Non
         json.dumps({"translation": {"en": "a\tdog\n", "de": "ein Hund"}}),
         '{"translation.en":"x","translation.de":"y"}',
     ]
-    found = corpus(tmp_path, *objects, source_field="translation.en", target_field="translation.de")
+    found = corpus(tmp_path, *objects, source_column="translation.en", target_column="translation.de")
     assert list(read_pairs(found)) == [Pair(1, "a\tdog\n", "ein Hund"), Pair(2, "x", "y")]
 
 
@@ -63,12 +67,12 @@ def test_a_bad_line_is_named(tmp_path: Path, line: str, message: str) -> None:
 
 def test_a_wrong_field_is_detected_early(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="line 1: there is no field 'en'"):
-        check_readable(corpus(tmp_path, '{"source": "a", "target": "b"}', source_field="en"))
+        check_readable(corpus(tmp_path, '{"source": "a", "target": "b"}', source_column="en"))
 
 
 def test_fields_differ() -> None:
     with pytest.raises(ValidationError, match="are the same"):
-        CorpusConfig(jsonl=Path("a"), source_field="target")
+        CorpusConfig(pairs=Path("a"), source_column="target", target_column="target")
 
 
 @given(
@@ -92,7 +96,7 @@ def test_an_array_is_a_corpus(tmp_path: Path, packed: bool) -> None:
     path = tmp_path / "corpus.json"
     content = '\ufeff\r\n[ {"source": "a",\r\n"target": "b"},\r\n\r\n{"source": "c", "target": "ü"} ]\r\n'
     path.write_bytes(gzip.compress(content.encode()) if packed else content.encode())
-    corpus = CorpusConfig(jsonl=path)
+    corpus = CorpusConfig(pairs=path, format="jsonl")
     check_readable(corpus)
     assert list(read_pairs(corpus)) == [Pair(2, "a", "b"), Pair(5, "c", "ü")]
 
@@ -106,7 +110,7 @@ def test_an_array_on_one_line_may_be_longer_than_any_other_line(
     path.write_text(json.dumps(entries))
     with pytest.raises(DataError, match="longer than"):
         list(lines.open_lines(path, "json"))
-    assert [pair.target for pair in read_pairs(CorpusConfig(jsonl=path))] == [entry["target"] for entry in entries]
+    assert [pair.target for pair in read_pairs(objects_of(path))] == [entry["target"] for entry in entries]
 
 
 @pytest.mark.parametrize(
@@ -127,10 +131,10 @@ def test_errors_in_arrays_name_the_line(tmp_path: Path, content: str, message: s
     path = tmp_path / "corpus.json"
     path.write_text(content)
     with pytest.raises(DataError, match=message):
-        list(read_pairs(CorpusConfig(jsonl=path)))
+        list(read_pairs(objects_of(path)))
 
 
 def test_line_ends_blank_lines_and_a_byte_order_mark(tmp_path: Path) -> None:
     path = tmp_path / "corpus.jsonl"
     path.write_bytes(b'\xef\xbb\xbf{"source": "a", "target": "b"}\r\n\r\n{"source": "c", "target": "d"}')
-    assert list(read_pairs(CorpusConfig(jsonl=path))) == [Pair(1, "a", "b"), Pair(2, "", ""), Pair(3, "c", "d")]
+    assert list(read_pairs(objects_of(path))) == [Pair(1, "a", "b"), Pair(2, "", ""), Pair(3, "c", "d")]

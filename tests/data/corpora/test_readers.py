@@ -106,35 +106,29 @@ def test_pairs_keep_blank_lines_in_place(tmp_path: Path) -> None:
 
 def test_columns_of_a_tsv(tmp_path: Path) -> None:
     path = write(tmp_path / "p.tsv", b"id\tein Hund\ta dog\n\nid\t\tx\textra\n")
-    corpus = CorpusConfig(tsv=path, source_column=3, target_column=2)
+    corpus = CorpusConfig(pairs=path, source_column=3, target_column=2)
     assert list(read_pairs(corpus)) == [Pair(1, "a dog", "ein Hund"), Pair(2, "", ""), Pair(3, "x", "")]
     path.write_bytes(b"a\tb\nonly one\n")
-    with pytest.raises(DataError, match=r"p\.tsv, line 2: 1 tab-separated columns, but column 2"):
-        list(read_pairs(CorpusConfig(tsv=path)))
+    with pytest.raises(DataError, match=r"p\.tsv, line 2: 1 tab-separated column, but column 2"):
+        list(read_pairs(CorpusConfig(pairs=path)))
 
 
 def test_the_columns_of_a_wide_table_must_be_chosen(tmp_path: Path) -> None:
     path = write(tmp_path / "p.tsv", b"12\tHello\tHallo\n13\tdog\tHund\n\n")
     for read in (check_readable, lambda each: list(read_pairs(each))):
         with pytest.raises(DataError) as caught:
-            read(CorpusConfig(tsv=path))
+            read(CorpusConfig(pairs=path))
         assert "p.tsv, line 1: 3 tab-separated columns (1 '12', 2 'Hello', 3 'Hallo')" in str(caught.value)
         assert "data.train.source_column=2" in str(caught.value)
-    chosen = CorpusConfig(tsv=path, source_column=2, target_column=3)
+    chosen = CorpusConfig(pairs=path, source_column=2, target_column=3)
     assert [pair.texts for pair in read_pairs(chosen)] == [("Hello", "Hallo"), ("dog", "Hund"), ("", "")]
-    explicit = CorpusConfig.model_validate({"tsv": path, "source_column": 1, "target_column": 2})
+    explicit = CorpusConfig.model_validate({"pairs": path, "source_column": 1, "target_column": 2})
     assert next(read_pairs(explicit)).texts == ("12", "Hello")
 
 
 def test_a_few_lines_with_more_columns_do_not_matter(tmp_path: Path) -> None:
     path = write(tmp_path / "p.tsv", b"a\tb\n" * 9 + b"a\tb\tc\n" * 9)
-    assert [pair.texts for pair in read_pairs(CorpusConfig(tsv=path))] == [("a", "b")] * 18
-
-
-def test_a_run_of_an_earlier_version_keeps_its_columns(tmp_path: Path) -> None:
-    path = write(tmp_path / "p.tsv", b"a\tb\tc\n")
-    stored = CorpusConfig(tsv=path).model_dump()  # as in the config.yaml of a run
-    assert [pair.texts for pair in read_pairs(CorpusConfig.model_validate(stored))] == [("a", "b")]
+    assert [pair.texts for pair in read_pairs(CorpusConfig(pairs=path))] == [("a", "b")] * 18
 
 
 def test_an_empty_corpus_is_an_error(tmp_path: Path) -> None:
@@ -146,7 +140,12 @@ def test_an_empty_corpus_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_corpus_has_exactly_one_format() -> None:
-    for given in ({}, {"source": "a"}, {"source": "a", "target": "b", "tsv": "c"}, {"tsv": "c", "target_column": 1}):
+    for given in (
+        {},
+        {"source": "a"},
+        {"source": "a", "target": "b", "pairs": "c"},
+        {"pairs": "c", "target_column": 1},
+    ):
         with pytest.raises(ValidationError):
             CorpusConfig.model_validate(given)
 

@@ -193,14 +193,14 @@ def test_a_link_of_git_annex_without_its_content(tmp_path: Path) -> None:
         next(open_lines(path))
 
 
-@pytest.mark.parametrize("form", ["jsonl", "tmx", "tsv"])
+@pytest.mark.parametrize("form", ["auto", "jsonl", "tmx", "tsv"])
 @pytest.mark.parametrize("name", ["lfs", "html", "pdf", "tar", "sqlite"])
 def test_every_form_of_corpus_names_foreign_files(tmp_path: Path, form: str, name: str) -> None:
     content, message = FOREIGN[name]
     path = tmp_path / f"corpus.{form}"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     settings = {"source_code": "de", "target_code": "fr"} if form == "tmx" else {}
-    corpus = CorpusConfig.model_validate({form: path, **settings})
+    corpus = CorpusConfig.model_validate({"pairs": path, "format": form, **settings})
     for read in (check_readable, lambda each: list(read_pairs(each))):
         with pytest.raises(DataError) as caught:
             read(corpus)
@@ -211,4 +211,4 @@ def test_a_json_file_as_jsonl_is_explained(tmp_path: Path) -> None:
     path = tmp_path / "corpus.jsonl"
     path.write_text(json.dumps({"source": "a", "target": "b"}, indent=1))
     with pytest.raises(DataError, match=r"line 1: not valid JSON .*`jq -c \.` writes objects in this form"):
-        check_readable(CorpusConfig(jsonl=path))
+        check_readable(CorpusConfig(pairs=path, format="jsonl"))

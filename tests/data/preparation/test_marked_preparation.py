@@ -29,7 +29,7 @@ PAIRS = [
 def corpus(tmp_path: Path) -> CorpusConfig:
     path = tmp_path / "pairs.tsv"
     path.write_text("".join(f"{source}\t{target}\n" for source, target in PAIRS), encoding="utf-8")
-    return CorpusConfig(tsv=path)
+    return CorpusConfig(pairs=path)
 
 
 @pytest.fixture
@@ -46,8 +46,8 @@ def text(**settings: Any) -> TextConfig:
 def run(
     corpus: CorpusConfig, marking: PairMarking | None, given: TextConfig | Tokenizers | None = None
 ) -> PreparedCorpora:
-    assert corpus.tsv is not None
-    folder = corpus.tsv.parent / "cache"
+    assert corpus.pairs is not None
+    folder = corpus.pairs.parent / "cache"
     return prepare(corpus, CleaningConfig(enabled=False), given or text(), folder, workers=1, marking=marking)
 
 

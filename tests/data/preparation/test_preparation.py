@@ -41,7 +41,7 @@ def counting(function):
     return counted
 
 os.fsync, os.rename, os.replace = map(counting, (os.fsync, os.rename, os.replace))
-corpora = [CorpusConfig(tsv=folder / "a.tsv"), CorpusConfig(tsv=folder / "b.tsv", tags=("bt",))]
+corpora = [CorpusConfig(pairs=folder / "a.tsv"), CorpusConfig(pairs=folder / "b.tsv", tags=("bt",))]
 text = TextConfig(subword=BPEConfig(size=300))
 prepare(corpora, CleaningConfig(max_tokens=20), text, folder / "cache", workers=workers)
 print(calls)
@@ -128,7 +128,7 @@ def test_of_several_processes_one_works_and_the_others_wait(
 def test_a_damaged_block_is_prepared_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunks, "PAIRS", PAIRS)
     write(tmp_path)
-    corpus, text = CorpusConfig(tsv=tmp_path / "a.tsv"), TextConfig(subword=BPEConfig(size=300))
+    corpus, text = CorpusConfig(pairs=tmp_path / "a.tsv"), TextConfig(subword=BPEConfig(size=300))
 
     def made(folder: Path) -> str:
         return prepare(corpus, CleaningConfig(), text, folder, workers=0).dataset.fingerprint

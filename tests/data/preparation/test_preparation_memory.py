@@ -56,7 +56,7 @@ def peak(folder: Path, pairs: int) -> int:
     folder.mkdir()
     texts = [f"source {number} {number % 7}\ttarget {number * 7}" for number in range(100_000, 100_000 + pairs)]
     texts[::5] = texts[: len(texts[::5])]  # duplicates, whose line numbers are kept
-    corpora = [CorpusConfig(tsv=folder / name) for name in ("a", "b")]
+    corpora = [CorpusConfig(pairs=folder / name) for name in ("a", "b")]
     for corpus, part in zip(corpora, (texts[::2], texts[1::2]), strict=True):
         corpus.files[0].write_text("".join(f"{line}\n" for line in part))
     tokenizer = CharacterConfig(min_frequency=1).learn(["source target 0123456789"])

@@ -145,7 +145,7 @@ def test_other_rules_or_subwords_make_other_shards(corpus: CorpusConfig) -> None
 def test_validation_data_use_the_tokenizers_of_training(corpus: CorpusConfig, tmp_path: Path) -> None:
     trained = run(corpus).tokenizers
     (tmp_path / "v.tsv").write_text("Hello 😀\tHallo 😀\n", encoding="utf-8")
-    valid = prepare(CorpusConfig(tsv=tmp_path / "v.tsv"), CleaningConfig(enabled=False), trained, tmp_path / "cache")
+    valid = prepare(CorpusConfig(pairs=tmp_path / "v.tsv"), CleaningConfig(enabled=False), trained, tmp_path / "cache")
     assert valid.tokenizers is trained
     assert pairs(valid) == [("Hello 😀", "Hallo 😀")]
 
@@ -219,7 +219,7 @@ def test_findings_are_stored_with_the_prepared_corpus(tmp_path: Path, capsys: py
     good = [(f"The dog number {number} runs.", f"Der Hund Nummer {number} läuft.") for number in range(30)]
     lines = "".join(f"{source}\t{target}\n" for source, target in [*good, *odd])
     (tmp_path / "a.tsv").write_text(lines, encoding="utf-8")
-    corpus, text = CorpusConfig(tsv=tmp_path / "a.tsv"), TEXT
+    corpus, text = CorpusConfig(pairs=tmp_path / "a.tsv"), TEXT
     arguments = corpus, CleaningConfig(), text, tmp_path / "prepared"
     (first,) = prepare(*arguments, workers=0, languages=("en", "de")).reports
     log = " ".join(capsys.readouterr().err.split())
@@ -237,7 +237,7 @@ def test_findings_are_stored_with_the_prepared_corpus(tmp_path: Path, capsys: py
 
 def test_a_corpus_of_which_nothing_is_kept_names_the_settings(tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text("Собака\tДер Хунд\n\tx\n", encoding="utf-8")
-    corpus, text = CorpusConfig(tsv=tmp_path / "a.tsv"), TEXT
+    corpus, text = CorpusConfig(pairs=tmp_path / "a.tsv"), TEXT
     expected = r"relax data\.cleaning\.empty, data\.cleaning\.wrong_script\.(?s:.*)expected source of .*: Latn"
     with pytest.raises(DataError, match=expected):
         prepare(corpus, CleaningConfig(), text, tmp_path / "prepared", workers=0, languages=("en", "de"))

@@ -33,9 +33,9 @@ def corpora(tmp_path: Path) -> list[CorpusConfig]:
     for name, pairs in TEXTS.items():
         (tmp_path / name).write_text("".join(f"{source}\t{target}\n" for source, target in pairs), encoding="utf-8")
     return [
-        CorpusConfig(tsv=tmp_path / "clean", target_language="de"),
-        CorpusConfig(tsv=tmp_path / "back", tags=("bt",), target_language="de", weight=0.5),
-        CorpusConfig(tsv=tmp_path / "french", target_language="fr"),
+        CorpusConfig(pairs=tmp_path / "clean", target_language="de"),
+        CorpusConfig(pairs=tmp_path / "back", tags=("bt",), target_language="de", weight=0.5),
+        CorpusConfig(pairs=tmp_path / "french", target_language="fr"),
     ]
 
 
@@ -107,11 +107,11 @@ def test_with_an_existing_vocabulary_only_the_new_corpus_is_prepared(
     made = [message for message in messages if message.startswith("Data: preparing")]
     assert not made  # the list with its own vocabulary has prepared it already
     assert more.fingerprints[:2] == first.fingerprints
-    other = CorpusConfig(tsv=corpora[2].tsv, tags=("bt",))
+    other = CorpusConfig(pairs=corpora[2].pairs, tags=("bt",))
     messages.clear()
     tagged = run([*corpora[:2], other], tokenizers)
     (made_now,) = [message for message in messages if message.startswith("Data: preparing")]
-    assert str(other.tsv) in made_now
+    assert str(other.pairs) in made_now
     assert sum(message.startswith("Data: reused") for message in messages) == 2
     assert tagged.fingerprints[2] != more.fingerprints[2]
     assert tagged.dataset.fingerprint != more.dataset.fingerprint
@@ -159,7 +159,7 @@ def test_the_vocabulary_of_a_large_corpus_is_learned_from_a_fixed_sample(tmp_pat
     lines = [f"w{name} sentence\tW{name} Satz\n" for name in names]
     (tmp_path / "large").write_text("".join(lines), encoding="utf-8")
     (tmp_path / "small").write_text("rare seltsam\trare seltsam\n", encoding="utf-8")
-    corpora = [CorpusConfig(tsv=tmp_path / "large"), CorpusConfig(tsv=tmp_path / "small", weight=20)]
+    corpora = [CorpusConfig(pairs=tmp_path / "large"), CorpusConfig(pairs=tmp_path / "small", weight=20)]
     text = TextConfig.model_validate({"subword": {"kind": "word", "min_frequency": 1}})
 
     def words(sample: int, corpora: list[CorpusConfig]) -> set[str | None]:
@@ -183,7 +183,7 @@ def test_the_number_of_distinct_words_in_the_sample_is_limited(tmp_path: Path, m
         words = [f"{number}".translate(letters) for number in range(first, first + 3000)]
         (tmp_path / name).write_text("".join(f"{word} x the\tx {word[::-1]} the\n" for word in words))
     text = TextConfig.model_validate({"subword": {"kind": "word", "min_frequency": 1}})
-    corpora = [CorpusConfig(tsv=tmp_path / "one"), CorpusConfig(tsv=tmp_path / "two", weight=3)]
+    corpora = [CorpusConfig(pairs=tmp_path / "one"), CorpusConfig(pairs=tmp_path / "two", weight=3)]
     cleaned = []
     for corpus, folder in zip(corpora, (tmp_path / "cleaned-one", tmp_path / "cleaned-two"), strict=True):
         folder.mkdir()
@@ -203,7 +203,7 @@ def test_pairs_of_an_earlier_corpus_with_the_same_tags_are_dropped(corpora: list
     lines = {"one": ["a b", "c d", "a b", "e f"], "two": ["c d", "g h", "c d", "g h", "a b"], "three": ["e f", "i j"]}
     for name, texts in lines.items():
         (tmp_path / name).write_text("".join(f"{text}\t{text[::-1]}.\n" for text in texts))
-    one, two, three = (CorpusConfig(tsv=tmp_path / name) for name in lines)
+    one, two, three = (CorpusConfig(pairs=tmp_path / name) for name in lines)
     tagged = three.model_copy(update={"tags": ("bt",)})
 
     def counts(*chosen: CorpusConfig, **cleaning: bool) -> list[dict[str, int]]:
@@ -223,7 +223,7 @@ def test_pairs_of_an_earlier_corpus_with_the_same_tags_are_dropped(corpora: list
 def test_a_corpus_contained_in_an_earlier_one_is_an_error(tmp_path: Path) -> None:
     for name, texts in (("large", ["a b", "c d"]), ("part", ["c d"])):
         (tmp_path / name).write_text("".join(f"{text}\t{text[::-1]}.\n" for text in texts))
-    corpora = [CorpusConfig(tsv=tmp_path / name) for name in ("large", "part")]
+    corpora = [CorpusConfig(pairs=tmp_path / name) for name in ("large", "part")]
     with pytest.raises(DataError, match=r"Cleaning dropped everything in .*part(.|\n)*in another corpus +1 +lines 1"):
         prepare(corpora, CleaningConfig(), TEXT, tmp_path / "prepared")
 
@@ -232,6 +232,6 @@ def test_pairs_that_an_earlier_corpus_drops_are_kept_in_later_ones(tmp_path: Pat
     """A pair of a script that is rare in the first corpus, and usual in the second, stays in the second."""
     (tmp_path / "latin").write_text("".join(f"text {n}\ttekst {n}\n" for n in range(20)) + "текст\tтекст два\n")
     (tmp_path / "cyrillic").write_text("текст\tтекст два\n" + "".join(f"слово {n}\tслова {n}\n" for n in range(20)))
-    corpora = [CorpusConfig(tsv=tmp_path / name) for name in ("latin", "cyrillic")]
+    corpora = [CorpusConfig(pairs=tmp_path / name) for name in ("latin", "cyrillic")]
     first, second = prepare(corpora, CleaningConfig(), TEXT, tmp_path / "prepared").reports
     assert (first.counts, second.counts) == ({"wrong_script": 1}, {})

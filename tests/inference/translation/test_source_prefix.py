@@ -90,7 +90,7 @@ def test_the_files_of_a_tokenizer_contain_the_prefix_of_the_source(
 def test_a_model_is_trained_and_translates_with_its_prefix(tmp_path: Path) -> None:
     (tmp_path / "pairs.tsv").write_text("the man sees a red house .\tzwei Hunde schlafen .\n" * 8)
     recipe = {
-        "data": {name: {"tsv": str(tmp_path / "pairs.tsv")} for name in ("train", "valid")},
+        "data": {name: {"pairs": str(tmp_path / "pairs.tsv")} for name in ("train", "valid")},
         "text": {"subword": {"kind": "bpe", "size": 300}, "source_prefix": PREFIX},
         "model": {"preset": "tiny", "width": 8, "encoder": STACK, "decoder": STACK},
         "train": {"max_steps": 2, **MACHINE},
@@ -156,7 +156,7 @@ def test_the_prefixes_in_a_folder_are_listed(
 def continued(t5: Path, folder: Path, **sections: Any) -> dict[str, Any]:
     (folder / "pairs.tsv").write_text("the sea\ta day\nevery stone\tthe sea\n" * 4)
     return {
-        "data": {name: {"tsv": str(folder / "pairs.tsv")} for name in ("train", "valid")},
+        "data": {name: {"pairs": str(folder / "pairs.tsv")} for name in ("train", "valid")},
         "train": {"start": str(t5), "max_steps": 1, "schedule": {"kind": "constant", "peak": 0.01}, **MACHINE},
         "out": str(folder / "run"),
         **sections,

@@ -211,7 +211,7 @@ def test_the_command_reads_a_model_a_recipe_and_a_folder(tmp_path: Path, capsys:
     model = {"preset": "tiny", "encoder": {"layers": 1}}
     alone, recipe = tmp_path / "model.yaml", tmp_path / "recipe.yaml"
     alone.write_text(dump_yaml(model))
-    missing = {"train": {"tsv": "${NO_SUCH_VARIABLE}/a"}, "valid": {"tsv": "b"}}
+    missing = {"train": {"pairs": "${NO_SUCH_VARIABLE}/a"}, "valid": {"pairs": "b"}}
     recipe.write_text(
         dump_yaml(
             {"data": missing, "text": {"subword": {"kind": "word", "size": 900}}, "model": model, "out": "runs/x"}

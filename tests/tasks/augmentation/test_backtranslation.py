@@ -234,7 +234,7 @@ def test_the_command_writes_pairs_and_yaml(mono: Path, capfd: pytest.CaptureFixt
     said = capfd.readouterr()
     assert f"{len(KNOWN)} of {len(KNOWN)} lines kept (100.0%)" in said.err
     corpora = parse_yaml(said.out.replace("…", "x"), "output").content["data"]["train"]
-    assert corpora[1] == {"tsv": str(mono / "bt.tsv"), "tags": ["bt"]}
+    assert corpora[1] == {"pairs": str(mono / "bt.tsv"), "tags": ["bt"]}
     assert (mono / "bt.tsv").read_text().splitlines()[0] == f"{TRANSLATIONS[KNOWN[0]]}\t{KNOWN[0]}"
     assert main(command) == 2
     assert "already exists" in capfd.readouterr().err

@@ -73,7 +73,7 @@ def test_one_command_makes_a_student(folder: Path, capfd: pytest.CaptureFixture[
     assert (STUDENT / "tokenizer.json").read_bytes() == (TEACHER / "tokenizer.json").read_bytes()
     stored = load_settings(STUDENT / "config.yaml", [], TranslationRun)
     assert (stored.model.preset, stored.model.width, stored.train.teacher) == ("tiny-fast", 8, TEACHER)
-    assert stored.data.valid == CorpusConfig(tsv=Path("pairs.tsv"))
+    assert stored.data.valid == CorpusConfig(pairs=Path("pairs.tsv"))
     assert stored.data.source_language == "en"
     meta = read_meta(STUDENT)
     assert meta.teacher == "teacher, step 600, BLEU 100.00 on pairs.tsv"
@@ -103,7 +103,7 @@ def test_another_student_learns_from_the_same_translations(folder: Path) -> None
 
 def test_corpora_keep_their_weights_tags_and_languages(folder: Path) -> None:
     write(Path("more.tsv"), [(source, target) for source, target in PAIRS[:2]])
-    several = '[{"tsv": "pairs.tsv", "weight": 2}, {"tsv": "more.tsv", "name": "more"}]'
+    several = '[{"pairs": "pairs.tsv", "weight": 2}, {"pairs": "more.tsv", "name": "more"}]'
     translator = Translator.load(TEACHER, "cpu")
     made = distillation(f"data.train={several}", originals=True)
     run = made.student_run(made.teacher_pairs(translator))
@@ -126,7 +126,7 @@ def test_the_closest_hypothesis_is_taken() -> None:
 
     target = tiny_tokenizers().target
     beam = [Translation(text, -1.0, -1.0, (), target) for text in ("a b c x y", "a b c d e", "e d c b a", "a b c d e")]
-    pairs = TeacherPairs(TEACHER, CorpusConfig(tsv=Path("x")), Path(), None, None, 1, closest=True)  # type: ignore[arg-type]
+    pairs = TeacherPairs(TEACHER, CorpusConfig(pairs=Path("x")), Path(), None, None, 1, closest=True)  # type: ignore[arg-type]
     from dragoman.tasks.augmentation.synthesis import Line
 
     assert pairs.select_translation(Line("q", "a b c d f"), beam) is beam[1]
@@ -175,10 +175,10 @@ def test_a_student_may_have_another_shape_and_another_vocabulary(
         (["model.widht=8"], "unknown setting model.widht (from the command line); did you mean model.width?"),
         (["more"], "'more' is not a setting: write key=value"),
         (
-            ["data.train.tsv=gone.tsv"],
-            "the file gone.tsv, which is data.train.tsv in teacher/config.yaml, does not exist",
+            ["data.train.pairs=gone.tsv"],
+            "the file gone.tsv, which is data.train.pairs in teacher/config.yaml, does not exist",
         ),
-        (["data.valid.tsv=gone.tsv"], "If it has moved, set its new path with data.valid.tsv=FILE"),
+        (["data.valid.pairs=gone.tsv"], "If it has moved, set its new path with data.valid.pairs=FILE"),
         (["--source", "gone.en"], "the file gone.en, which is data.train.0.source"),
         (["--source", "pairs.tsv", "--choice", "closest"], "--choice closest needs references"),
         (["--source", "pairs.tsv", "--originals"], "--originals needs references"),
@@ -204,7 +204,7 @@ def test_invalid_teachers_are_refused(folder: Path) -> None:
     write_tiny_model(Path("bare"))  # its config.yaml contains only the model, like that of an imported one
     with pytest.raises(ConfigError, match="the setting data is missing"):
         student_recipe(Path("bare"), "tiny-fast", STUDENT)
-    data = ["data.train.tsv=pairs.tsv", "data.valid.tsv=pairs.tsv"]
+    data = ["data.train.pairs=pairs.tsv", "data.valid.pairs=pairs.tsv"]
     assert student_recipe(Path("bare"), "tiny-fast", STUDENT, [], data).train.teacher == Path("bare")
 
 

@@ -58,7 +58,7 @@ def assert_equal_parameters(one: Path, other: Path, expected_new: set[str]) -> N
 
 def test_translation_continues_with_all_parameters_and_the_vocabulary(body: Path, tmp_path: Path) -> None:
     (tmp_path / "pairs.tsv").write_text("".join(f"{line}\t{line[::-1]}\n" for line in LINES))
-    pairs = {"tsv": str(tmp_path / "pairs.tsv")}
+    pairs = {"pairs": str(tmp_path / "pairs.tsv")}
     settings = {"data": {"train": pairs, "valid": pairs}, "train": {"start": str(body), "ema": None, **STILL}}
     train({**settings, "out": str(tmp_path / "run")}, quiet=True)
     assert_equal_parameters(tmp_path / "run", body, set())
@@ -178,7 +178,7 @@ def test_a_translation_model_is_not_evaluated_on_restored_text(tmp_path: Path) -
 
 def test_a_model_with_two_vocabularies_cannot_restore_text(tmp_path: Path) -> None:
     (tmp_path / "pairs.tsv").write_text("".join(f"{line}\t{line[::-1]}\n" for line in LINES))
-    pairs = {"tsv": str(tmp_path / "pairs.tsv")}
+    pairs = {"pairs": str(tmp_path / "pairs.tsv")}
     text = {"shared": False, "subword": {"kind": "bpe", "size": 300}}
     translation = {"data": {"train": pairs, "valid": pairs}, "text": text, "model": MODEL, "train": STILL}
     train({**translation, "out": str(tmp_path / "translator")}, quiet=True)

@@ -88,7 +88,7 @@ def test_all_tokens_of_linked_words_are_linked(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_incompatible_settings() -> None:
-    data = {"train": {"tsv": "a"}, "valid": {"tsv": "b"}}
+    data = {"train": {"pairs": "a"}, "valid": {"pairs": "b"}}
     train = {"objective": {"kind": "guided_alignment"}, "compile": True}
     with pytest.raises(ValueError, match="needs attention weights"):
         TranslationRun.model_validate({"data": data, "out": "x", "train": train})
@@ -103,7 +103,7 @@ def test_a_toy_learns_the_links_of_reversed_texts(tmp_path: Path) -> None:
         (tmp_path / f"{part}.tsv").write_text(
             "".join(f"{' '.join(text)}\t{' '.join(text[::-1]).upper()}\n" for text in texts)
         )
-    data = {part: {"tsv": str(tmp_path / f"{part}.tsv")} for part in ("train", "valid")}
+    data = {part: {"pairs": str(tmp_path / f"{part}.tsv")} for part in ("train", "valid")}
     stacks = {side: {"layers": 2, "heads": 4, "feedforward": 128} for side in ("encoder", "decoder")}
     text = {"subword": {"kind": "word"}, "shared": False}
     shares = []

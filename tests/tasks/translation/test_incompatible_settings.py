@@ -72,7 +72,7 @@ INCOMPATIBLE = (
 def test_incompatible_settings_are_rejected(line: str, tmp_path: Path) -> None:
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text(line + "\n", encoding="utf-8")
-    corpora = {"data.train.tsv": "train.tsv", "data.valid.tsv": "valid.tsv", "out": "run"}
+    corpora = {"data.train.pairs": "train.tsv", "data.valid.pairs": "valid.tsv", "out": "run"}
     with pytest.raises(ConfigError) as caught:
         load_settings(recipe, corpora, TranslationRun)
     assert "unknown setting" not in str(caught.value)

@@ -33,7 +33,7 @@ def part(folder: Path, name: str, chosen: list[str]) -> list[dict[str, Any]]:
     for task, does in TASKS.items():
         path = folder / f"{name}.{task}.tsv"
         path.write_text("".join(f"{' '.join(word)}\t{' '.join(does(word))}\n" for word in chosen), encoding="utf-8")
-        corpora.append({"tsv": str(path), "target_language": task, "name": f"{name} {task}"})
+        corpora.append({"pairs": str(path), "target_language": task, "name": f"{name} {task}"})
     return corpora
 
 
@@ -96,18 +96,18 @@ def test_starting_from_it(trained: tuple[Path, list[str]], tmp_path: Path, capfd
     pairs.write_text("".join(f"{' '.join(word)}\t{' '.join(word)}\n" for word in held_out[:40]))
     common = ["train", f"train.start={folder}", "train.max_steps=2", "data.cleaning.copied_words=null"]
     common += ["train.threads=1", "train.precision=float32", "train.average.count=0", f"out={tmp_path / 'on'}"]
-    plain = [f"data.train.tsv={pairs}", f"data.valid.tsv={pairs}"]
+    plain = [f"data.train.pairs={pairs}", f"data.valid.pairs={pairs}"]
     assert main([*common, *plain]) == 2
     assert "has several target languages (same, back), so each corpus must specify one" in capfd.readouterr().err
-    tagged = [f"data.train={{tsv: {pairs}, target_language: same, tags: [bt]}}"]
+    tagged = [f"data.train={{pairs: {pairs}, target_language: same, tags: [bt]}}"]
     for valid, message in (
-        ("{tsv: %s}", "set it for all corpora"),
-        ("{tsv: %s, target_language: nowhere}", "validation set .* has the tag 'to:nowhere', which no corpus"),
+        ("{pairs: %s}", "set it for all corpora"),
+        ("{pairs: %s, target_language: nowhere}", "validation set .* has the tag 'to:nowhere', which no corpus"),
     ):
         assert main([*common, *tagged, f"data.valid={valid % pairs}"]) == 2
         said = " ".join(capfd.readouterr().err.split())
         assert re.search(message, said), said
-    assert main([*common, *tagged, f"data.valid={{tsv: {pairs}, target_language: back}}"]) == 0
+    assert main([*common, *tagged, f"data.valid={{pairs: {pairs}, target_language: back}}"]) == 0
     assert "Tags that the model of train.start does not have: bt." in capfd.readouterr().err
     meta = read_meta(tmp_path / "on")
     assert meta.target_languages == ("same", "back")

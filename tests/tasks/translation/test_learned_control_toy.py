@@ -34,7 +34,7 @@ def pairs(count: int, seed: int, made: Callable[[random.Random], str] = address)
 
 def written(path: Path, chosen: list[tuple[str, str]]) -> dict[str, str]:
     path.write_text("".join(f"{source}\t{target}\n" for source, target in chosen), encoding="utf-8")
-    return {"tsv": str(path)}
+    return {"pairs": str(path)}
 
 
 @pytest.fixture(scope="module")

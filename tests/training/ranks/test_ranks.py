@@ -331,7 +331,7 @@ def test_unsupported_settings_of_ranks_are_refused_by_one_message(server: Server
     settings, message = REFUSED[reason]
     (tmp_path / "one").write_text("ein Haus\n")
     (tmp_path / "thirty" / "training").mkdir(parents=True)
-    (tmp_path / "thirty" / "config.yaml").write_text("out: thirty\ndata: {train: {tsv: a}, valid: {tsv: b}}\n")
+    (tmp_path / "thirty" / "config.yaml").write_text("out: thirty\ndata: {train: {pairs: a}, valid: {pairs: b}}\n")
     processes = server.start_ranks(2, tmp_path, "train", *write_corpus(tmp_path), *SETTINGS, *settings)
     assert [process.wait() for process in processes] == [2, 2]
     said = "".join(process.said for process in processes)

@@ -123,7 +123,7 @@ def test_the_command_reports_them_and_a_limit_below_the_updates_so_far(
     for name in ("train", "valid"):
         (tmp_path / name).write_text("".join(f"{name} {number}\t{number} {name}\n" for number in range(40)))
     recipe = f"""
-        data: {{train: {{tsv: {tmp_path}/train}}, valid: {{tsv: {tmp_path}/valid}}, batch: {{tokens: 64}}}}
+        data: {{train: {{pairs: {tmp_path}/train}}, valid: {{pairs: {tmp_path}/valid}}, batch: {{tokens: 64}}}}
         text: {{subword: {{kind: character}}}}
         model: {{preset: tiny, width: 16, encoder: {{layers: 1}}, decoder: {{layers: 1}}}}
         train: {{max_steps: 2, checkpoint_every: 1, validate_every: 1000, threads: 1, precision: float32}}

@@ -204,7 +204,7 @@ def test_the_signature_of_a_mean_names_every_tokeniser() -> None:
 
 
 def held_out(target: str, **corpus: str) -> HeldOutPairs:
-    fields = corpus if "tmx" in corpus else {"source": "a", "target": "b", **corpus}
+    fields = corpus if "pairs" in corpus else {"source": "a", "target": "b", **corpus}
     return HeldOutPairs(CorpusConfig.model_validate(fields), ["a line"], [target])
 
 
@@ -212,7 +212,7 @@ def test_each_set_has_the_tokeniser_of_its_own_language(capfd: pytest.CaptureFix
     sets = [
         held_out("猫在睡觉", target_language="zho_Hans"),
         held_out("the cat sleeps", target_language="en"),
-        held_out("猫が寝ている", tmx="memory.tmx", source_code="en-US", target_code="ja-JP"),
+        held_out("猫が寝ている", pairs="memory.tmx", source_code="en-US", target_code="ja-JP"),
     ]
     assert choose_tokenizers(sets, None) == ["zh", "13a", "ja-mecab"]
     assert capfd.readouterr().err == ""

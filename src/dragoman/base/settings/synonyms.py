@@ -52,8 +52,8 @@ _NAMES = {
     "data.valid.source": "valid_src validation_source val_src valid_source dev_src dev_source src_valid validpref "
     "validation_file dev_file valid_sets val_source",
     "data.valid.target": "valid_tgt validation_target val_tgt valid_target dev_tgt dev_target tgt_valid val_target",
-    "data.train.tsv": "tsv train_tsv",
-    "data.valid.tsv": "valid_tsv dev_tsv val_tsv",
+    "data.train.pairs": "pairs tsv train_tsv csv tmx xliff jsonl po",
+    "data.valid.pairs": "valid_pairs valid_tsv dev_tsv val_tsv",
     "data.train.weight": "data_weights",
     "data.temperature": "sampling_temperature mixing_temperature",
     "data.source_language": "source_lang src_lang source_language src_language sl",

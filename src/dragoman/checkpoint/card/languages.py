@@ -96,9 +96,10 @@ def _languages_of(corpus: Mapping[str, Any], sides: tuple[Side, ...]) -> Iterato
     for side in ("source", "target"):
         if code := corpus.get(f"{side}_code") or _ending(corpus.get(side)):
             yield side, str(code)
-    pair = _PAIR.findall(PurePath(str(corpus.get("tsv") or corpus.get("jsonl") or "")).name)
+    pair = _PAIR.findall(PurePath(str(corpus.get("pairs") or "")).name)
     if pair and all(map(has_name, pair[-1])):
-        backwards = (corpus.get("source_column") or 1) > (corpus.get("target_column") or 2)
+        columns = corpus.get("source_column") or 1, corpus.get("target_column") or 2
+        backwards = all(isinstance(column, int) for column in columns) and columns[0] > columns[1]
         yield from zip(("target", "source") if backwards else ("source", "target"), pair[-1], strict=True)
 
 

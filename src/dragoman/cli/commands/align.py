@@ -5,13 +5,14 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli.arguments import parallel_text
 from dragoman.cli.command import command
-from dragoman.cli.options import Quiet, Threads
+from dragoman.cli.options import PairsFile, Quiet, Threads
 
 
 @command(
     "dragoman align --source train.en --target train.de --output links.txt",
-    "dragoman align --source train.en --target train.de --save aligner",
+    "dragoman align --pairs train.tsv --save aligner",
 )
 def align(
     settings: Annotated[
@@ -24,12 +25,13 @@ def align(
     ] = None,
     *,
     source: Annotated[
-        Path,
-        typer.Option(
-            "--source", help="Source side of the parallel text, one sentence per line; plain, .gz, .bz2, .xz or .zst."
-        ),
-    ],
-    target: Annotated[Path, typer.Option("--target", help="Target side of the parallel text, one sentence per line.")],
+        Path | None,
+        typer.Option("--source", help="Source side of the parallel text, one sentence per line; plain or compressed."),
+    ] = None,
+    target: Annotated[
+        Path | None, typer.Option("--target", help="Target side of the parallel text, one sentence per line.")
+    ] = None,
+    pairs: PairsFile = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -87,10 +89,11 @@ def align(
     from dragoman.base.files import check_new_files
     from dragoman.statistical.alignment.align import align
 
-    check_new_files({"--output": output, "--scores": scores, "--draw": draw}, source, target)
+    sources, targets, settings = parallel_text(source, target, pairs, settings or [])
+    check_new_files({"--output": output, "--scores": scores, "--draw": draw}, source, target, pairs)
     aligned = align(
-        source,
-        target,
+        sources,
+        targets,
         output,
         model=model,
         save=save,
@@ -100,7 +103,7 @@ def align(
         scores=scores,
         draw=draw,
         draw_line=draw_line,
-        overrides=settings or (),
+        overrides=settings,
         threads=threads,
     )
     if output is None:

@@ -9,7 +9,7 @@ import typer
 from dragoman.cli.arguments import check_settings, split_recipe
 from dragoman.cli.command import command
 from dragoman.cli.command_group import CommandGroup, Reference
-from dragoman.cli.options import Quiet
+from dragoman.cli.options import PairsFile, Quiet
 
 if TYPE_CHECKING:
     from dragoman.data.cleaning.report import CleaningReport
@@ -25,8 +25,8 @@ app = CommandGroup(
 )
 
 _USAGE = (
-    "give one corpus: sentence pairs as --source FILE and --target FILE, as --tsv FILE, or by settings, such "
-    "as data.train.jsonl=FILE; plain text as --text FILE, or by data.train.jsonl=FILE data.train.field=KEY"
+    "give one corpus: sentence pairs as --pairs FILE, or as --source FILE and --target FILE; plain text as --text "
+    "FILE, or by data.train.jsonl=FILE data.train.field=KEY"
 )
 _TEXT = ("data.train.text=", "data.train.field=")
 """Settings that only a corpus of plain text has."""
@@ -34,7 +34,7 @@ _TEXT = ("data.train.text=", "data.train.field=")
 
 @command(
     "dragoman data check --source train.en --target train.de",
-    "dragoman data check --tsv train.tsv data.train.target_column=3 \\\n  data.cleaning.max_words=60",
+    "dragoman data check --pairs train.tsv data.train.target_column=3 \\\n  data.cleaning.max_words=60",
     files="--source and --target",
 )
 def check(
@@ -53,9 +53,7 @@ def check(
         Path | None, typer.Option("--source", help="Source sentences, one per line; plain, .gz, .bz2, .xz or .zst.")
     ] = None,
     target: Annotated[Path | None, typer.Option("--target", help="Target sentences, one per line.")] = None,
-    tsv: Annotated[
-        Path | None, typer.Option("--tsv", help="Corpus as source TAB target, instead of two files.")
-    ] = None,
+    pairs: PairsFile = None,
     text: Annotated[Path | None, typer.Option("--text", help="Plain text for a language model, instead.")] = None,
     lines: Annotated[int, typer.Option("--lines", min=0, help="Maximum number of line numbers shown per rule.")] = 10,
     all_lines: Annotated[bool, typer.Option("--all-lines", help="Show every line number.")] = False,
@@ -71,9 +69,9 @@ def check(
     from dragoman.base.errors import ConfigError
 
     check_settings(settings or [], "data.cleaning.max_words=60", "--source FILE and --target FILE")
-    files = {"source": source, "target": target, "tsv": tsv, "text": text}
+    files = {"source": source, "target": target, "pairs": pairs, "text": text}
     given = {name: path for name, path in files.items() if path is not None}
-    if given.keys() not in ({"source", "target"}, {"tsv"}, {"text"}, set()):
+    if given.keys() not in ({"source", "target"}, {"pairs"}, {"text"}, set()):
         raise ConfigError(_USAGE)
     overrides = [f"data.train.{name}={json.dumps(str(path))}" for name, path in given.items()]
     report = _check([*overrides, *(settings or [])])
@@ -107,7 +105,7 @@ def _check(settings: list[str]) -> "CleaningReport":
 
 @command(
     "dragoman data compare recipe.yaml",
-    "dragoman data compare recipe.yaml data.valid.tsv=test.tsv",
+    "dragoman data compare recipe.yaml data.valid.pairs=test.tsv",
     takes_run_settings=True,
 )
 def compare(
@@ -115,7 +113,7 @@ def compare(
         list[str],
         typer.Argument(
             metavar="RECIPE.yaml [KEY=VALUE]...",
-            help="YAML recipe of any task, followed by settings that override it, such as data.valid.tsv=test.tsv.",
+            help="YAML recipe of any task, followed by settings that override it, such as data.valid.pairs=test.tsv.",
         ),
     ],
     quiet: Quiet = False,
@@ -127,7 +125,7 @@ def compare(
     """
     from dragoman.tasks.corpora.compare import compare_data
 
-    path, overrides = split_recipe(recipe, "data.valid.tsv=test.tsv")
+    path, overrides = split_recipe(recipe, "data.valid.pairs=test.tsv")
     findings = compare_data(path, overrides)
     for finding in findings:
         print(f"{'warning: ' if finding.is_warning else ''}{finding.message}")

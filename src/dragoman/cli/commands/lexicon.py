@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli.arguments import parallel_text
 from dragoman.cli.command import command
-from dragoman.cli.options import Quiet, Threads
+from dragoman.cli.options import PairsFile, Quiet, Threads
 
 
 @command("dragoman lexicon --source train.en --target train.de --output lexicon.tsv")
@@ -21,10 +22,13 @@ def lexicon(
     ] = None,
     *,
     source: Annotated[
-        Path,
+        Path | None,
         typer.Option("--source", help="Source side of the parallel text, one sentence per line; plain or compressed."),
-    ],
-    target: Annotated[Path, typer.Option("--target", help="Target side of the parallel text, one sentence per line.")],
+    ] = None,
+    target: Annotated[
+        Path | None, typer.Option("--target", help="Target side of the parallel text, one sentence per line.")
+    ] = None,
+    pairs: PairsFile = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -64,17 +68,18 @@ def lexicon(
     from dragoman.base.files import check_new_files
     from dragoman.statistical.alignment.dictionary import lexicon
 
-    check_new_files({"--output": output}, source, target)
+    sources, targets, settings = parallel_text(source, target, pairs, settings or [])
+    check_new_files({"--output": output}, source, target, pairs)
     dictionary = lexicon(
-        source,
-        target,
+        sources,
+        targets,
         output,
         model=model,
         format=format,  # type: ignore[arg-type]  # checked by `lexicon`
         min_count=min_count,
         min_probability=min_probability,
         translations=translations,
-        overrides=settings or (),
+        overrides=settings,
         threads=threads,
         quiet=quiet,
     )

@@ -8,7 +8,7 @@ import typer
 
 from dragoman.cli.arguments import check_options, split_recipe
 from dragoman.cli.command import command
-from dragoman.cli.options import Quiet
+from dragoman.cli.options import PairsFile, Quiet
 from dragoman.cli.setting_names import check_setting_names
 
 if TYPE_CHECKING:
@@ -43,12 +43,12 @@ def train(
     target: Annotated[
         Text, typer.Option("--target", help="Target side of the training corpus, one sentence per line.")
     ] = None,
-    tsv: Annotated[
-        Text, typer.Option("--tsv", help="Training corpus as source TAB target, instead of two files.")
-    ] = None,
+    pairs: PairsFile = None,
     valid_source: Annotated[Text, typer.Option("--valid-source", help="Source side of the validation set.")] = None,
     valid_target: Annotated[Text, typer.Option("--valid-target", help="Target side of the validation set.")] = None,
-    valid_tsv: Annotated[Text, typer.Option("--valid-tsv", help="Validation set as source TAB target.")] = None,
+    valid_pairs: Annotated[
+        Text, typer.Option("--valid-pairs", help="Validation set in one file, like --pairs.")
+    ] = None,
     out: Annotated[Text, typer.Option("--out", help="Run folder to write; it becomes the model folder.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Resume the run in --out.")] = False,
     profile: Annotated[
@@ -67,30 +67,32 @@ def train(
     from dragoman.base.errors import ConfigError
 
     path, arguments = split_recipe(recipe or [])
-    if (source and tsv) or (valid_source and valid_tsv):
-        raise ConfigError("a corpus is either two files (--source and --target) or one file (--tsv): use only one form")
+    if (source and pairs) or (valid_source and valid_pairs):
+        raise ConfigError(
+            "a corpus is either two files (--source and --target) or one file (--pairs): use only one form"
+        )
     if (source is None) != (target is None) or (valid_source is None) != (valid_target is None):
         raise ConfigError("--source and --target, and --valid-source and --valid-target, must be given together")
     options = {
         "data.train.source": source,
         "data.train.target": target,
-        "data.train.tsv": tsv,
+        "data.train.pairs": pairs,
         "data.valid.source": valid_source,
         "data.valid.target": valid_target,
-        "data.valid.tsv": valid_tsv,
+        "data.valid.pairs": valid_pairs,
         "out": out,
     }
     overrides = [f"{key}={json.dumps(str(value))}" for key, value in options.items() if value is not None]
     overrides += arguments
     check_options(options, arguments)
     check_setting_names(path, overrides)
-    if not (resume or path or arguments or source or tsv):
-        raise ConfigError("nothing to train on: give a recipe (….yaml), or --source and --target, or --tsv")
-    if resume and path is None and source is None and tsv is None:
+    if not (resume or path or arguments or source or pairs):
+        raise ConfigError("nothing to train on: give a recipe (….yaml), or --source and --target, or --pairs")
+    if resume and path is None and source is None and pairs is None:
         path = _config_of_run(out, arguments)
     validated = ("data.valid", "data.nodes", "data=", "tasks.", "tasks=", "task.kind=multi_task")
     if path is None and not any(each.startswith(validated) for each in overrides):
-        raise ConfigError("there is no validation set: give --valid-source and --valid-target, or --valid-tsv")
+        raise ConfigError("there is no validation set: give --valid-source and --valid-target, or --valid-pairs")
     if path is None and not any(each.startswith("out=") for each in overrides):
         raise ConfigError("there is no folder for the run: give --out FOLDER")
     from dragoman.tasks.train import train

@@ -2,54 +2,69 @@
 
 import re
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, Tag, model_validator
 
 from dragoman.base.settings.config import LIST, Config, by_form
 from dragoman.data.corpora.templates import TemplateConfig
-from dragoman.data.labelled.corpus import LabelledCorpusConfig, QuestionCorpusConfig
+from dragoman.data.labelled.corpus import Column, LabelledCorpusConfig, QuestionCorpusConfig
 from dragoman.text.symbols import Tag as TagName
 from dragoman.text.symbols import check_tag, language_tag, source_tags
 
-FORMS = ("tsv", "jsonl", "tmx", "labelled", "questions")
-"""Formats of a corpus in a single file."""
+FORMS = ("pairs", "labelled", "questions")
+"""Settings of a corpus in a single file."""
 
-_RECORDS = ("jsonl", "labelled", "questions")
-"""Formats of records with several fields, from which templates make pairs."""
+PairFormat = Literal["tsv", "csv", "jsonl", "tmx", "xliff", "po"]
+"""Formats of sentence pairs in a single file."""
 
 
 class CorpusConfig(Config):
-    """Sentence pairs in two line-aligned files, `source` and `target`, or in one file, `tsv`, `jsonl` or `tmx`.
+    """Sentence pairs in one file, `pairs`, or in two line-aligned files, `source` and `target`.
 
-    Alternatively, `template` makes pairs of any texts from the records of `jsonl`, `labelled` or `questions`.
+    A path alone stands for `pairs`. Alternatively, `template` makes pairs of any texts from the records of a JSON Lines
+    file, of `labelled` or of `questions`.
     """
 
     source: Path | None = Field(
         default=None, description="Source sentences, one per line; plain, .gz, .bz2, .xz or .zst."
     )
     target: Path | None = Field(default=None, description="Translations of the source sentences, in the same order.")
-    tsv: Path | None = Field(default=None, description="File of tab-separated pairs, instead of `source` and `target`.")
-    jsonl: Path | None = Field(
-        default=None, description="File with one JSON object per line, instead of `source` and `target`."
+    pairs: Path | None = Field(
+        default=None,
+        description="File of sentence pairs, instead of `source` and `target`: TSV, CSV, JSON Lines, TMX, XLIFF or "
+        "gettext (PO).",
     )
-    tmx: Path | None = Field(
-        default=None, description="Translation memory (TMX 1.1 to 1.4b), instead of `source` and `target`."
+    format: PairFormat | Literal["auto"] = Field(
+        default="auto",
+        description="Format of `pairs`. auto: recognised by the contents of the file. tsv: tab-separated columns, in "
+        "which quotes have no special meaning. csv: columns with quotes (RFC 4180), separated by commas, semicolons or "
+        "tabs.",
     )
-    source_column: int = Field(default=1, ge=1, description="Column of the source in `tsv`, counted from 1.")
-    target_column: int = Field(default=2, ge=1, description="Column of the target in `tsv`, counted from 1.")
-    source_field: str = Field(
-        default="source",
-        min_length=1,
-        description="Key of the source in `jsonl`; dots separate the keys of nested objects, as in translation.en.",
+    source_column: Column | None = Field(
+        default=None,
+        description="Column of the source in TSV and CSV: its number, counted from 1, or its name in the first line. "
+        "In JSON Lines, a key; dots separate the keys of nested objects, as in translation.en. null: by the names of "
+        "the columns, such as source or en, or else column 1.",
     )
-    target_field: str = Field(default="target", min_length=1, description="Key of the target in `jsonl`.")
+    target_column: Column | None = Field(
+        default=None,
+        description="Column or key of the target, like `source_column`; null: by the names, or else column 2.",
+    )
+    header: bool | None = Field(
+        default=None,
+        description="Whether the first line of TSV and CSV contains the names of the columns. null: it does if it "
+        "names a source and a target, or two languages.",
+    )
     source_code: str | None = Field(
         default=None,
         min_length=1,
-        description="Language code of the source in `tmx`, such as en, which also matches en-US.",
+        description="Language code of the source in TMX and XLIFF, or in the names of columns, such as en, which also "
+        "matches en-US. null: if the file has two languages, its source language.",
     )
-    target_code: str | None = Field(default=None, min_length=1, description="Language code of the target in `tmx`.")
+    target_code: str | None = Field(
+        default=None, min_length=1, description="Language code of the target in `pairs`, like `source_code`."
+    )
     labelled: LabelledCorpusConfig | None = Field(
         default=None,
         description="Labelled texts in any format of the tasks with labels, instead of `source` and `target`. Fields "
@@ -62,8 +77,8 @@ class CorpusConfig(Config):
     )
     template: TemplateConfig | None = Field(
         default=None,
-        description="Templates of the source and the target of each record. null: for `jsonl`, `source_field` and "
-        "`target_field`; for `labelled`, the text and the label; for `questions`, the question, the context and the "
+        description="Templates of the source and the target of each record. null: for `pairs`, `source_column` and "
+        "`target_column`; for `labelled`, the text and the label; for `questions`, the question, the context and the "
         "answer.",
     )
     name: str | None = Field(
@@ -85,24 +100,31 @@ class CorpusConfig(Config):
         "tag, such as to:de.",
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _from_path(cls, value: Any) -> Any:
+        return {"pairs": value} if isinstance(value, str | Path) else value
+
     @model_validator(mode="after")
     def _one_form(self) -> "CorpusConfig":
         given = [name for name in ("source", "target", *FORMS) if getattr(self, name) is not None]
         if given != ["source", "target"] and not (len(given) == 1 and given[0] in FORMS):
             raise ValueError(
-                "give either both `source` and `target`, or one of `tsv`, `jsonl`, `tmx`, `labelled` and `questions` "
-                "alone"
+                "give either both `source` and `target`, or one of `pairs`, `labelled` and `questions` alone"
             )
-        if self.template is not None and given[0] not in _RECORDS:
-            raise ValueError(f"`template` makes pairs of records: use it with {', '.join(_RECORDS)}")
-        if self.template is not None and (self.source_field, self.target_field) != ("source", "target"):
-            raise ValueError("`template` replaces `source_field` and `target_field`: leave them out")
-        if self.tsv is not None and self.source_column == self.target_column:
+        if self.template is not None:
+            if self.source is not None or self.format not in ("auto", "jsonl"):
+                raise ValueError(
+                    "`template` makes pairs of records: use it with `labelled`, `questions` or JSON Lines in `pairs`"
+                )
+            if self.source_column is not None or self.target_column is not None:
+                raise ValueError("`template` replaces `source_column` and `target_column`: leave them out")
+        if self.pairs is not None and self.columns[0] == self.columns[1]:
             raise ValueError("`source_column` and `target_column` are the same")
-        if self.jsonl is not None and self.source_field == self.target_field:
-            raise ValueError("`source_field` and `target_field` are the same")
-        if self.tmx is not None and (self.source_code is None or self.target_code is None):
-            raise ValueError("`tmx` requires the languages `source_code` and `target_code`, such as en and de")
+        if self.header is False and any(isinstance(column, str) for column in self.columns):
+            raise ValueError("`source_column` or `target_column` is a name, but `header` is false: use numbers")
+        if self.source_code is not None and self.source_code == self.target_code:
+            raise ValueError("`source_code` and `target_code` are the same")
         if self.target_language is not None:
             check_tag(language_tag(self.target_language))
         return self
@@ -110,9 +132,14 @@ class CorpusConfig(Config):
     @property
     def files(self) -> tuple[Path, ...]:
         """The files of the corpus."""
-        paths = [self.source, self.target, self.tsv, self.jsonl, self.tmx]
+        paths = [self.source, self.target, self.pairs]
         paths += [group.path for group in (self.labelled, self.questions) if group is not None]
         return tuple(path for path in paths if path is not None)
+
+    @property
+    def columns(self) -> tuple[int | str, int | str]:
+        """The columns to read from a table whose columns have no names: the chosen ones, or the first two."""
+        return self.source_column or 1, self.target_column or 2
 
     @property
     def records(self) -> TemplateConfig | None:
@@ -124,10 +151,9 @@ class CorpusConfig(Config):
         return self.template
 
     def with_file(self, path: Path) -> "CorpusConfig":
-        """Return the settings of another file of the same format. Raises ValueError for a corpus of two files."""
-        for name in ("tsv", "jsonl", "tmx"):
-            if getattr(self, name) is not None:
-                return self.model_copy(update={name: path, "name": None})
+        """Return the settings of another file of the same form. Raises ValueError for a corpus of two files."""
+        if self.pairs is not None:
+            return self.model_copy(update={"pairs": path, "name": None})
         for name in ("labelled", "questions"):
             if (group := getattr(self, name)) is not None:
                 group = group.model_copy(update={"path": path, "name": None})
@@ -136,16 +162,13 @@ class CorpusConfig(Config):
 
     @property
     def selection(self) -> tuple[object, ...] | None:
-        """The columns, fields or languages to read, as part of the fingerprint; None for two files."""
+        """The settings that determine what is read from the file, as part of the fingerprint; None for two files."""
         if self.records is not None:
             group = self.labelled or self.questions
             return "records", self.records.source, self.records.target, *(() if group is None else group.selection)
-        if self.tsv is not None:
-            return self.source_column, self.target_column
-        if self.jsonl is not None:
-            return "jsonl", self.source_field, self.target_field
-        if self.tmx is not None:
-            return "tmx", self.source_code, self.target_code
+        if self.pairs is not None:
+            columns = self.source_column, self.target_column, self.header
+            return "pairs", self.format, *columns, self.source_code, self.target_code
         return None
 
     @property
@@ -241,7 +264,7 @@ class TextCorpusConfig(Config):
     def as_records(self) -> CorpusConfig:
         """Return the records of a corpus with a template, as a corpus of prompts and continuations."""
         assert self.template is not None
-        return CorpusConfig(jsonl=self.jsonl, template=self.template)
+        return CorpusConfig(pairs=self.jsonl, template=self.template)
 
     @property
     def selection(self) -> tuple[object, ...]:

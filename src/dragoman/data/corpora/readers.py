@@ -1,24 +1,18 @@
 """Readers of the sentence pairs of corpora in any format, and checks that corpora can be read."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain, islice, zip_longest
+from itertools import zip_longest
 from pathlib import Path
 
-from dragoman.base.errors import DataError
+from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.log import warn
 from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
 from dragoman.data.corpora.documents import read_passages
 from dragoman.data.corpora.items import Pair
+from dragoman.data.corpora.pairs.formats import read_pair_file
 from dragoman.data.corpora.records import read_records
-from dragoman.data.corpora.tmx import read_tmx
-from dragoman.data.files.jsonl import read_fields
 from dragoman.data.files.lines import has_broken_utf8, open_lines, read_chunks
-
-_SAMPLE = 100
-"""Number of lines of a table that are examined to determine whether it has more than two columns."""
-
-_LONGEST_CELL = 40
 
 
 def read_pairs(corpus: CorpusConfig) -> Iterator[Pair]:
@@ -57,6 +51,19 @@ def read_sides(corpus: CorpusConfig) -> tuple[list[str], list[str]]:
         if not any(map(str.strip, side)):
             raise DataError(f"{corpus}: every line of the {name} side is blank. Use files that contain sentences.")
     return sources, targets
+
+
+def read_pairs_instead(pairs: Path | str | CorpusConfig, others: Mapping[str, object]) -> tuple[list[str], list[str]]:
+    """Return the sides of a file of pairs that is given instead of two files.
+
+    others: the arguments that it replaces, by name. Raises ConfigError if one of them is also given, and the errors of
+    `read_sides`.
+    """
+    if given := [name for name, value in others.items() if value]:
+        raise ConfigError(
+            f"the texts are either in one file (--pairs) or in two files, but {given[0]} is also given: remove one"
+        )
+    return read_sides(pairs if isinstance(pairs, CorpusConfig) else CorpusConfig(pairs=Path(pairs)))
 
 
 @dataclass(frozen=True)
@@ -101,13 +108,6 @@ def check_readable(*corpora: CorpusConfig | TextCorpusConfig) -> None:
         _check_readable(corpus)
 
 
-def _read_jsonl(path: Path, source_field: str, target_field: str) -> Iterator[Pair]:
-    """Yield the pairs of a file. A blank line yields two empty sides. Raises DataError as `read_fields` does."""
-    settings = "source_field and target_field of the corpus, such as data.train.source_field=KEY"
-    for number, (source, target) in read_fields(path, (source_field, target_field), settings):
-        yield Pair(number, source, target)
-
-
 def _check_readable(corpus: CorpusConfig | TextCorpusConfig) -> None:
     for path in corpus.files:
         check_regular(path)
@@ -123,8 +123,8 @@ def _check_readable(corpus: CorpusConfig | TextCorpusConfig) -> None:
 
 
 def check_regular(path: Path) -> None:
-    """Raise DataError if a path exists but is not a regular file, because only regular files can be read repeatedly."""
-    if path.exists() and not path.is_file():
+    """Raise DataError for a pipe or a device, because only regular files can be read repeatedly."""
+    if path.exists() and not path.is_file() and not path.is_dir():
         raise DataError(f"{path} is not a regular file. A corpus is read several times, so save it to a file first.")
 
 
@@ -133,12 +133,8 @@ def _pairs(corpus: CorpusConfig) -> Iterator[Pair]:
         return (
             Pair(record.line, record.source, target) for record in read_records(corpus) for target in record.targets
         )
-    if corpus.jsonl is not None:
-        return _read_jsonl(corpus.jsonl, corpus.source_field, corpus.target_field)
-    if corpus.tmx is not None:
-        return read_tmx(corpus.tmx, corpus.source_code or "", corpus.target_code or "")
-    if corpus.tsv is not None:
-        return _tsv_pairs(corpus, corpus.tsv)
+    if corpus.pairs is not None:
+        return read_pair_file(corpus.pairs, corpus)
     assert corpus.source is not None
     assert corpus.target is not None
     return _aligned_pairs(corpus.source, corpus.target)
@@ -159,41 +155,3 @@ def _aligned_pairs(source_file: Path, target_file: Path) -> Iterator[Pair]:
             f"The two sides differ in length: {source_file} has {counts[0]} lines, "
             f"{target_file} has {counts[1]} lines. Line n of one must be the translation of line n of the other."
         )
-
-
-def _tsv_pairs(corpus: CorpusConfig, path: Path) -> Iterator[Pair]:
-    needed = max(corpus.source_column, corpus.target_column)
-    lines = open_lines(path)
-    sample = list(islice(lines, _SAMPLE))
-    if not {"source_column", "target_column"} & corpus.model_fields_set:
-        _check_two_columns(sample, path)
-    for number, line in enumerate(chain(sample, lines), start=1):
-        columns = line.split("\t")
-        if line and len(columns) < needed:
-            raise DataError(
-                f"{path}, line {number}: {len(columns)} tab-separated columns, but column {needed} is needed. "
-                "Fix the line or choose other columns."
-            )
-        if line:
-            yield Pair(number, columns[corpus.source_column - 1], columns[corpus.target_column - 1])
-        else:
-            yield Pair(number, "", "")
-
-
-def _check_two_columns(lines: Sequence[str], path: Path) -> None:
-    """Raise DataError if most lines have more than two columns, because then the columns must be chosen."""
-    rows = [(number, line.split("\t")) for number, line in enumerate(lines, start=1) if line]
-    longer = [(number, cells) for number, cells in rows if len(cells) > 2]
-    if 2 * len(longer) <= len(rows):
-        return
-    number, cells = longer[0]
-    shown = ", ".join(f"{column} {_shorten(cell)!r}" for column, cell in enumerate(cells, start=1))
-    raise DataError(
-        f"{path}, line {number}: {len(cells)} tab-separated columns ({shown}). Choose two of them with the settings "
-        "source_column and target_column of the corpus, such as data.train.source_column=2."
-    )
-
-
-def _shorten(cell: str) -> str:
-    cell = cell.encode("utf-8", "replace").decode()
-    return cell if len(cell) <= _LONGEST_CELL else f"{cell[: _LONGEST_CELL - 1]}…"

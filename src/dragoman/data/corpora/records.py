@@ -17,8 +17,8 @@ def read_records(corpus: CorpusConfig) -> Iterator[Record]:
     Raises DataError with file and line if a record cannot be read, or lacks a field of the templates.
     """
     assert corpus.records is not None
-    if corpus.jsonl is not None:
-        yield from fill_objects(corpus.jsonl, corpus.records)
+    if corpus.pairs is not None:
+        yield from fill_objects(corpus.pairs, corpus.records)
     elif corpus.labelled is not None:
         for number, example in enumerate(read_labelled(corpus.labelled), 1):
             names = ("text", "pair")[: len(example.texts)]

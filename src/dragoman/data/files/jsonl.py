@@ -168,7 +168,7 @@ def field_value(entry: dict[str, Any], field: str, location: str, settings: str)
     if value is entry:
         for key in field.split("."):
             if not isinstance(value, dict) or key not in value:
-                names = ", ".join(list(_field_names(entry))[:_MAX_LISTED_FIELDS])
+                names = ", ".join(list(field_names(entry))[:_MAX_LISTED_FIELDS])
                 raise DataError(
                     f"{location}: there is no field {field!r}; the fields are {names or 'none'}. Set {settings}, or "
                     "fix the line."
@@ -177,9 +177,10 @@ def field_value(entry: dict[str, Any], field: str, location: str, settings: str)
     return value
 
 
-def _field_names(entry: dict[str, Any], prefix: str = "") -> Iterator[str]:
+def field_names(entry: dict[str, Any], prefix: str = "") -> Iterator[str]:
+    """Yield the keys of an object; those of nested objects as paths with dots."""
     for key, value in entry.items():
         if isinstance(value, dict):
-            yield from _field_names(value, f"{prefix}{key}.")
+            yield from field_names(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}"

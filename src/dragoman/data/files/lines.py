@@ -186,6 +186,8 @@ def _raw_chunks(path: Path, file: BinaryIO) -> Iterator[bytes]:
 
 
 def _cannot_open(path: Path, error: OSError) -> str:
+    if isinstance(error, IsADirectoryError):
+        return f"{path} is a folder, not a file. Give a file in it."
     if not isinstance(error, FileNotFoundError):
         return f"Cannot read {path}: {error.strerror or error}."
     if path.is_symlink():

@@ -167,13 +167,10 @@ _ROOT = re.compile(r"<([A-Za-z][\w:.-]*)([^<>]*)>")
 _XML_ERROR = re.compile(r"<Code>(.*?)</Code>", re.DOTALL)
 _SEGMENTS = "sed -n 's/.*<seg[^>]*>\\(.*\\)<\\/seg>.*/\\1/p' FILE > FILE.txt"
 _EXPORT = "Export it as TMX, tab-separated values or two text files."
-_JSON_LINES = "Use it as `jsonl`, with its fields: data.train={jsonl: FILE, source_field: KEY, target_field: KEY}"
+_PAIRS = "Use it as a file of pairs: --pairs FILE, or data.train.pairs=FILE"
 _ROOTS = {
-    "tmx": Recognised(
-        "a translation memory (TMX)",
-        "Use it as `tmx`, with its languages: data.train={tmx: FILE, source_code: en, target_code: de}",
-    ),
-    "xliff": Recognised("an XLIFF file", f"{_EXPORT} {DOCUMENTS}."),
+    "tmx": Recognised("a translation memory (TMX)", f"{_PAIRS}."),
+    "xliff": Recognised("an XLIFF file", f"{_PAIRS}. {DOCUMENTS}."),
     "ts": Recognised("a Qt catalogue (TS)", _EXPORT),
     "svg": Recognised("an SVG image", "Use a text file."),
     "cesalign": Recognised("a list of sentence alignments (XCES)", "Download the corpus in Moses or TMX format."),
@@ -212,11 +209,33 @@ _SUBTITLES = re.compile(r"(?:WEBVTT\b.*|\d+[ \t]*)\n(?:.*\n){0,30}?\d*:?\d\d:\d\
 def _catalogue(text: str) -> Recognised | None:
     """Recognise gettext catalogues and subtitles."""
     lines = text.replace("\r\n", "\n")
-    if _PO_START.match(lines) and _PO_ENTRY.search(lines):
-        return Recognised("a gettext catalogue (PO)", f"{_EXPORT} {DOCUMENTS}.")
+    if _is_gettext(lines):
+        return Recognised("a gettext catalogue (PO)", f"{_PAIRS}. {DOCUMENTS}.")
     if _SUBTITLES.match(lines):
         return Recognised("a subtitle file", f"Extract its text. {DOCUMENTS}.")
     return None
+
+
+def _is_gettext(text: str) -> bool:
+    return _PO_START.match(text) is not None and _PO_ENTRY.search(text) is not None
+
+
+def recognise_pairs(head: bytes) -> Literal["tmx", "xliff", "po", "jsonl"] | None:
+    """Return the format of a file of sentence pairs that is not a table. head: its first bytes, as UTF-8."""
+    text = head.decode("utf-8", "replace").lstrip().replace("\r\n", "\n")
+    prologue = _PROLOGUE.match(text)
+    assert prologue is not None
+    root = _ROOT.match(text, prologue.end())
+    match root and root[1].rpartition(":")[2].lower():
+        case "tmx":
+            return "tmx"
+        case "xliff":
+            return "xliff"
+    if _is_gettext(text):
+        return "po"
+    line, _, rest = text.partition("\n")
+    is_object = isinstance(_parse(line), dict) or (not rest and re.match(r'\{\s*"', line))
+    return "jsonl" if is_object or re.match(r"\[\s*\{", text) else None
 
 
 _ERROR_KEYS = frozenset("error errors message detail title status statuscode code error_description".split())
@@ -237,16 +256,10 @@ def _json_document(text: str, is_whole: bool) -> Recognised | None:
     lines = [line for line in (text if is_whole else text.rpartition("\n")[0]).split("\n") if line.strip()]
     keys = [tuple(entry) if isinstance(entry := _parse(line), dict) else None for line in lines[:100]]
     if len(keys) >= _MIN_OBJECTS and keys[0] is not None and len(set(keys)) == 1:
-        return Recognised(
-            "JSON Lines",
-            _JSON_LINES,
-        )
+        return Recognised("JSON Lines", f"{_PAIRS}.")
     is_array = isinstance(content, list) and len(content) > 0 and isinstance(content[0], dict)
     if is_array or (not is_whole and re.match(r"\[\s*\{\s*\"", text)):
-        return Recognised(
-            "a JSON array",
-            _JSON_LINES,
-        )
+        return Recognised("a JSON array", f"{_PAIRS}.")
     if not is_whole and re.match(r"\{\s*\n\s*\"", text):
         return Recognised("a JSON document", f"Export its texts as JSON Lines. {DOCUMENTS}.")
     return None

@@ -108,7 +108,7 @@ class SyntheticPairs:
     @property
     def corpus(self) -> dict[str, Any]:
         """Entry for these pairs in the `data.train` list of a recipe."""
-        return {"tsv": str(self.path), "tags": [TAG]}
+        return {"pairs": str(self.path), "tags": [TAG]}
 
     def recipe(self) -> str:
         """Return a YAML snippet of a recipe whose `data.train` list contains this entry."""
@@ -121,7 +121,7 @@ class SyntheticPairs:
         return (
             f"# Add these pairs to the corpora of a recipe; set weights or data.temperature to balance them.\n"
             f"data:\n  train:\n  - source: …\n    target: …\n{language_line}"
-            f"  - tsv: {json.dumps(str(self.path), ensure_ascii=False)}\n    tags: [{TAG}]"
+            f"  - pairs: {json.dumps(str(self.path), ensure_ascii=False)}\n    tags: [{TAG}]"
         )
 
     def __str__(self) -> str:

@@ -14,6 +14,7 @@ from dragoman.base.machine.device import use_threads
 from dragoman.base.settings.load import Overrides, all_overrides, load_settings
 from dragoman.checkpoint.folder import CONFIG, folder_kind
 from dragoman.data.corpora.corpus import FORMS, CorpusConfig
+from dragoman.data.corpora.pairs.formats import format_of
 from dragoman.data.corpora.readers import read_pairs
 from dragoman.data.files.lines import count_lines
 from dragoman.data.preparation.fingerprint import file_digest
@@ -112,8 +113,9 @@ class TeacherPairs(Synthesis):
             yield Line(pair.source, pair.target if self.closest else "")
 
     def count(self) -> int | None:
-        """Return the number of sources, or None if counting would require reading them all."""
-        return None if self.corpus.tmx is not None else count_lines(self.origin)
+        """Return the number of sources, or None if they are not in lines, so that counting would require parsing."""
+        has_lines = self.corpus.pairs is None or format_of(self.corpus.pairs) in (None, "jsonl")
+        return count_lines(self.origin) if has_lines else None
 
     def select_translation(self, line: Line, translations: Sequence[Translation]) -> Translation:
         """Return the most probable translation, or the one closest to the reference if there is a reference.
@@ -204,7 +206,11 @@ def _corpus(pairs: TeacherPairs) -> CorpusConfig:
     """Return the generated corpus, with the weight, language and tags of the original."""
     corpus = pairs.corpus
     return CorpusConfig(
-        tsv=pairs.output,
+        pairs=pairs.output,
+        format="tsv",
+        source_column=1,
+        target_column=2,
+        header=False,
         name=f"{corpus}, translated by {pairs.model}",
         weight=corpus.weight,
         tags=corpus.tags,

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.arguments import check_settings
+from dragoman.cli.arguments import check_settings, pairs_of
 from dragoman.cli.command import command
 from dragoman.cli.commands.evaluation.options import Json, print_json
 from dragoman.cli.option_groups import SearchOptions
-from dragoman.cli.options import BatchSize, Device, Divide, Ensemble, Quiet, SearchSettings, Threads
+from dragoman.cli.options import BatchSize, Device, Divide, Ensemble, PairsFile, Quiet, SearchSettings, Threads
 
 if TYPE_CHECKING:
     from dragoman.evaluation.results import Evaluation
@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 @command(
     "dragoman evaluate runs/en-de --source test.en --reference test.de",
+    "dragoman evaluate runs/en-de --pairs test.tsv",
     "dragoman evaluate --reference test.de --hypothesis a.de --hypothesis b.de",
-    usual="--source --reference --hypothesis --metric --tokenizer --json --to --beam --device --threads --quiet",
+    usual="--source --reference --pairs --hypothesis --metric --json --to --beam --device --threads --quiet",
     files="--source and --reference",
 )
 def translations(
@@ -39,6 +40,7 @@ def translations(
     source: Annotated[
         Path | None, typer.Option("--source", help="Source sentences; adds BLEU by source length.")
     ] = None,
+    pairs: PairsFile = None,
     metric: Annotated[
         list[str] | None,
         typer.Option("--metric", metavar="NAME", help="Metric, such as bleu, chrf or ter; repeatable (default: all)."),
@@ -77,7 +79,10 @@ def translations(
     from dragoman.base.errors import reject_options
     from dragoman.evaluation.evaluate import evaluate
 
+    if str(model).startswith("pairs."):  # without a model, the first argument is a setting
+        model, search = None, [str(model), *(search or [])]
     check_settings(search or [], "search.minimum_length=3", "--source FILE --reference FILE")
+    corpus, search = pairs_of(pairs, search or [])
     if model is None:
         reject_options({"--ensemble": ensemble}, "with a model to translate with")
     settings = options.search_settings(search)
@@ -93,6 +98,7 @@ def translations(
         reference=reference or [],
         hypothesis=hypothesis or [],
         source=source,
+        pairs=corpus,
         metric=metric,
         tokenizer=tokenizer,
         tokenized=tokenized,

@@ -9,15 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from dragoman.addons.documents.formats.format import BilingualFormat, DecodedFile, ParsedDocument, reject_encoding
-from dragoman.addons.documents.formats.messages.catalogue import Catalogue, Entry, read_catalogue
 from dragoman.addons.documents.formats.messages.message import Message, count_placeholders
 from dragoman.addons.documents.formats.messages.plural_forms import PluralForms, parse_plural_forms, plural_forms_of
 from dragoman.addons.documents.languages import Languages
 from dragoman.base.errors import DataError
 from dragoman.base.log import warn
+from dragoman.data.files.catalogue import CHARSET, Catalogue, Entry, charset_of, read_catalogue
 from dragoman.text.languages.codes import is_same_language
 
-_CHARSET = re.compile(r'(Content-Type:[^"\n]*?charset=)([A-Za-z0-9_.:+-]+)', re.IGNORECASE)
 _DIRECTIVE = re.compile(
     r"%(?:(?P<number>[0-9]+)\$|\((?P<name>\w+)\))?[-+ #0']*(?:[0-9]+|\*)?(?:\.(?:[0-9]+|\*)?)?"
     r"(?:hh|h|ll|l|j|z|t|L|q|<PRI\w+>)?(?P<type>[a-zA-Z@%])?"
@@ -37,7 +36,7 @@ class GettextFormat(BilingualFormat):
     def decode(self, data: bytes, origin: str, on_error: str = "stop", encoding: str | None = None) -> DecodedFile[str]:
         """See `Format.decode`."""
         reject_encoding(encoding, "gettext catalogues")
-        charset = _charset_of(data.decode("latin-1"))
+        charset = charset_of(data.decode("latin-1"))
         if charset.lower() in ("utf-8", "utf8"):
             return super().decode(data, origin, on_error)
         if charset.lower() in ("ascii", "us-ascii"):
@@ -51,16 +50,11 @@ class GettextFormat(BilingualFormat):
 
     def encode(self, content: str) -> bytes:
         """Return the bytes in the declared encoding; in UTF-8, which is then declared, if that has not all letters."""
-        charset = _charset_of(content)
+        charset = charset_of(content)
         try:
             return content.encode(charset)
         except (UnicodeEncodeError, LookupError):
-            return _CHARSET.sub(r"\g<1>UTF-8", content, count=1).encode()
-
-
-def _charset_of(text: str) -> str:
-    found = _CHARSET.search(text, 0, 10_000)
-    return "UTF-8" if found is None or found[2] == "CHARSET" else found[2]
+            return CHARSET.sub(r"\g<1>UTF-8", content, count=1).encode()
 
 
 class _Job(NamedTuple):

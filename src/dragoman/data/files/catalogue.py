@@ -6,6 +6,7 @@ The file format: https://www.gnu.org/software/gettext/manual/html_node/PO-Files.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from dragoman.base.errors import DataError
 
@@ -19,6 +20,9 @@ _ESCAPED = (
     | {text: f"\\{name}" for name, text in _CONTROLS.items()}
     | {"\\": "\\\\", '"': '\\"'}
 )
+CHARSET = re.compile(r'(Content-Type:[^"\n]*?charset=)([A-Za-z0-9_.:+-]+)', re.IGNORECASE)
+"""Matches the declaration of the encoding in the header."""
+
 WIDTH = 79
 """The maximum length of a line in characters, as the tools of gettext wrap them."""
 
@@ -67,8 +71,17 @@ class Catalogue:
         return "".join(line + self.newline for line in lines)
 
 
-def read_catalogue(text: str) -> Catalogue:
-    """Parse a catalogue. Obsolete entries (`#~`) are comments. Raises DataError for a syntax error, with its line."""
+def charset_of(text: str) -> str:
+    """Return the encoding that the header of a catalogue declares, by default UTF-8."""
+    found = CHARSET.search(text, 0, 10_000)
+    return "UTF-8" if found is None or found[2] == "CHARSET" else found[2]
+
+
+def read_catalogue(text: str, origin: Path | str = "the document") -> Catalogue:
+    """Parse a catalogue. Obsolete entries (`#~`) are comments. origin: name of the catalogue, for messages.
+
+    Raises DataError for a syntax error, with its line.
+    """
     entries: list[Entry] = []
     entry: Entry | None = None
     flags: tuple[list[str], int] | None = None
@@ -95,7 +108,7 @@ def read_catalogue(text: str) -> Catalogue:
         keyword = _KEYWORD.match(line)
         string = _STRING.match(line, 0 if keyword is None else keyword.end())
         if string is None or (keyword is None and entry is None and not is_domain):
-            raise DataError(f"the document, line {number}: not a line of a gettext catalogue: {stripped[:60]!r}")
+            raise DataError(f"{origin}, line {number}: not a line of a gettext catalogue: {stripped[:60]!r}")
         long_lines |= len(stripped) > WIDTH + 2 and " " in string[1].strip()[:-1]
         if keyword is not None:
             finish()
@@ -110,7 +123,7 @@ def read_catalogue(text: str) -> Catalogue:
                 entry = Entry(begin, number, flags_at, frozenset(names))
                 entries.append(entry)
                 flags = None
-            _check_order(entry, name, number)
+            _check_order(entry, name, f"{origin}, line {number}")
             assert entry is not None
             target = (name, int(keyword[2] or 0))
             if name == "msgstr":
@@ -121,12 +134,12 @@ def read_catalogue(text: str) -> Catalogue:
         strings.append(string[1])
     finish()
     if entry is not None and not entry.translations:
-        raise DataError(f"the document, line {entry.line}: this message has no msgstr: the file ends early")
+        raise DataError(f"{origin}, line {entry.line}: this message has no msgstr: the file ends early")
     newline = "\r\n" if "\r\n" in text else "\n"
     return Catalogue(entries, newline, None if long_lines else WIDTH)
 
 
-def _check_order(entry: Entry | None, name: str, number: int) -> None:
+def _check_order(entry: Entry | None, name: str, location: str) -> None:
     """Raise DataError for a keyword that may not follow the others of its entry."""
     valid = entry is not None and {
         "msgctxt": entry.text is None,
@@ -135,7 +148,7 @@ def _check_order(entry: Entry | None, name: str, number: int) -> None:
         "msgstr": entry.text is not None,
     }.get(name, True)
     if not valid:
-        raise DataError(f"the document, line {number}: {name} is not allowed here in a gettext catalogue")
+        raise DataError(f"{location}: {name} is not allowed here in a gettext catalogue")
 
 
 def _assign(entry: Entry, target: tuple[str, int], text: str) -> None:

@@ -1,108 +1,96 @@
 """Corpora in TMX, the exchange format of translation memories (LISA/OSCAR, TMX 1.4b)."""
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 from dragoman.base.errors import DataError
 from dragoman.base.log import warn
-from dragoman.data.corpora.inline_codes import CODES, LONGEST_CONTENT, Code, join_inline
 from dragoman.data.corpora.items import Pair
+from dragoman.data.corpora.pairs.inline_codes import CODES, LONGEST_CONTENT, Code, join_inline
+from dragoman.data.corpora.pairs.units import UnitPairs, Variant
 from dragoman.data.files.lines import LONGEST_LINE
 from dragoman.data.files.xml import CorpusParser, read_xml
-from dragoman.text.languages.codes import match_language_codes
 
 _BLANKS = re.compile(r"[ \t\r\n]+")
 _MAX_LISTED_LINES = 10
-_MAX_LISTED_CODES = 20
-_MAX_COUNTED_CODES = 1000
+_ANY_LANGUAGE = "*all*"
 
 
-def read_tmx(path: Path, source_code: str, target_code: str) -> Iterator[Pair]:
+def read_tmx(path: Path, source_code: str | None, target_code: str | None) -> Iterator[Pair]:
     """Yield the units (`tu`) of a file as pairs. The line of a pair is the line at which its unit starts.
 
     For each side, the variant (`tuv`) of a unit that matches the language best is used, or the first of several equal
-    ones. The language is the value of `xml:lang` or `lang`; see `match_language_codes`. A unit that lacks one of the
-    languages becomes a pair that is not `complete`. Text in `hi` is kept. Inline codes are removed; see `join_inline`.
-    Each run of whitespace becomes one space. Memory does not grow with the file. An external DTD may be declared, but
-    is never read.
+    ones. The language is the value of `xml:lang` or `lang`; see `match_language_codes`. source_code, target_code: None
+    for a file with two languages, whose source is the one that the header declares in `srclang`, or else the first. A
+    unit that lacks one of the languages becomes a pair that is not `complete`. Text in `hi` is kept. Inline codes are
+    removed; see `join_inline`. Each run of whitespace becomes one space. Memory does not grow with the file. An
+    external DTD may be declared, but is never read.
 
     A unit with malformed XML is skipped with a warning, and so is the start of a comment without an end. Raises
     DataError with file and line for XML that is malformed outside of units or in most units, declares entities, or is
-    not TMX, and DataError with the languages of the file if no unit contains both languages.
+    not TMX, and DataError with the languages of the file if no unit contains both languages, or if they are to be
+    chosen.
     """
-    parser = _UnitParser(path, source_code, target_code)
+    pairs = UnitPairs(path, source_code, target_code)
+    parser = _UnitParser(path, pairs)
     for chunk in read_xml(path):
         parser.feed(chunk)
-        yield from parser.pop_pairs()
+        yield from pairs.pop()
     parser.feed(b"", final=True)
-    yield from parser.pop_pairs()
     parser.finish()
+    yield from pairs.pop()
 
 
 class _UnitParser(CorpusParser):
     unit = "tu"
     parents = "<tmx><body>"
 
-    def __init__(self, path: Path, *requested: str) -> None:
+    def __init__(self, path: Path, pairs: UnitPairs) -> None:
         super().__init__(path, "a TMX file")
-        self._requested = requested
-        self._pairs: list[Pair] = []
+        self._pairs = pairs
         self._muted = 0
         self._has_root = self._has_body = self._in_unit = self._is_broken = False
         self._unclosed = 0
         self._line = self._size = 0
-        self._sides: list[tuple[int, str] | None] = []
+        self._variants: list[Variant] = []
         self._code = ""
         self._parts: list[str | Code] | None = None
-        self._units = self._complete = 0
-        self._codes: Counter[str] = Counter()
         self._broken: dict[int, DataError] = {}
         self._open_markup: list[int] = []
 
-    def pop_pairs(self) -> list[Pair]:
-        """Return the pairs that were completed since the last call."""
-        pairs, self._pairs = self._pairs, []
-        return pairs
-
     def finish(self) -> None:
-        """Report the broken units. Raises DataError if no unit is complete, or if most of the units are broken."""
+        """Report the broken units, and finish the pairs. Raises DataError if most of the units are broken."""
         if self._broken:
             first = next(iter(self._broken.values()))
-            if len(self._broken) > self._units:
+            if len(self._broken) > self._pairs.count:
                 raise first
             warn(
-                f"{self.path}: {len(self._broken):,} of {self._units + len(self._broken):,} units contain broken XML "
-                f"and are skipped (lines {_some_lines(list(self._broken))})."
+                f"{self.path}: {len(self._broken):,} of {self._pairs.count + len(self._broken):,} units contain broken "
+                f"XML and are skipped (lines {_some_lines(list(self._broken))})."
             )
         if self._open_markup:
             lines = _some_lines(self._open_markup)
             warn(f"{self.path}: comments or other markup without an end are ignored (lines {lines}).")
-        if self._units and not self._complete:
-            codes = ", ".join(f"{code} ({count:,})" for code, count in self._codes.most_common(_MAX_LISTED_CODES))
-            raise DataError(
-                f"{self.path}: no unit contains both {self._requested[0]} and {self._requested[1]}. The language codes "
-                f"of the file are: {codes or 'none'}. Set source_code and target_code of the corpus."
-            )
+        self._pairs.finish()
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         name = tag.rpartition(":")[2]
         if not self._has_root and name != "tmx":
             raise self.error(f"this is not a TMX file: its root element is <{tag}>, not <tmx>.")
         self._has_root = True
-        if name == "body":
+        if name == "header" and (code := attributes.get("srclang", _ANY_LANGUAGE)) != _ANY_LANGUAGE:
+            self._pairs.declared_source = code
+        elif name == "body":
             self._has_body = True
         elif name == "tu":
             if self._in_unit:
                 self.skip_unit(self.error("broken XML (the preceding <tu> is not closed). Export the file again."))
                 self._unclosed += 1
             self._in_unit, self._is_broken = True, False
-            self._line, self._size, self._sides, self._parts = self.line, 0, [None, None], None
+            self._line, self._size, self._variants, self._parts = self.line, 0, [], None
         elif name == "tuv":
             self._code = attributes.get("xml:lang", attributes.get("lang", ""))
-            if self._code in self._codes or len(self._codes) < _MAX_COUNTED_CODES:
-                self._codes[self._code] += 1
         elif name == "seg":
             self._parts, self._muted = [], 0
         elif self._parts is not None and (self._muted or name in CODES):
@@ -115,26 +103,15 @@ class _UnitParser(CorpusParser):
         if name == "seg" and self._parts is not None:
             text = _BLANKS.sub(" ", join_inline(self._parts)).strip(" ")
             self._parts = None
-            for side, requested in enumerate(self._requested):
-                rank = match_language_codes(requested, self._code)
-                best = self._sides[side] if self._sides else (-1, "")
-                if rank is not None and (best is None or rank < best[0]):
-                    self._sides[side] = rank, text
+            if self._in_unit:
+                self._variants.append(Variant(self._code, text))
         elif name == "tu" and self._in_unit:
             self._in_unit = False
             if not self._is_broken:
-                self._finish_unit()
+                self._pairs.add(self._line, self._variants)
+                self._variants = []
         elif self._muted:
             self._muted -= 1
-
-    def _finish_unit(self) -> None:
-        source, target = self._sides
-        is_complete = source is not None and target is not None
-        self._units += 1
-        self._complete += is_complete
-        texts = [side[1] if side is not None else "" for side in (source, target)]
-        self._pairs.append(Pair(self._line, texts[0], texts[1], is_complete))
-        self._sides = []
 
     def characters(self, text: str) -> None:
         if self._parts is None:
@@ -163,7 +140,7 @@ class _UnitParser(CorpusParser):
         else:  # the end tag of <body>, which does not match an earlier unit
             self._unclosed -= 1
         self._in_unit, self._is_broken = False, True
-        self._parts, self._sides, self._muted = None, [], 0
+        self._parts, self._variants, self._muted = None, [], 0
 
 
 def _some_lines(lines: list[int]) -> str:
