@@ -54,7 +54,8 @@ def test_the_wheel_works_without_a_compiler(tmp_path: Path) -> None:
         names = archive.namelist()
         entry_points = next(name for name in names if name.endswith("entry_points.txt"))
         assert "dragoman = dragoman.cli.main:main" in archive.read(entry_points).decode()
-    page = {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src/dragoman/addons/serving/page").iterdir()}
+    files = (path for path in (ROOT / "src/dragoman/addons/serving/page").rglob("*") if path.is_file())
+    page = {path.relative_to(ROOT / "src").as_posix() for path in files}
     assert page and page <= set(names)
     modules = {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src" / "dragoman").rglob("*.py")}
     assert modules == {name for name in names if name.endswith(".py")}

@@ -8,7 +8,7 @@ from threading import Thread
 
 import pytest
 
-from dragoman.addons.serving.address import browser_url, listen
+from dragoman.addons.serving.address import browser_url, listen, network_urls
 from dragoman.base.errors import ConfigError
 
 
@@ -70,3 +70,26 @@ def test_an_address_of_another_machine_is_rejected(host: str) -> None:
 def test_a_port_in_use_is_rejected() -> None:
     with closing(listen("127.0.0.1", 0, 5)) as one, pytest.raises(ConfigError, match="in use"):
         listen("127.0.0.1", one.getsockname()[1], 5)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "[::1]", "localhost"])
+def test_a_server_for_this_machine_has_no_urls_for_others(host: str) -> None:
+    assert network_urls(host, 5000) == []
+
+
+def test_the_urls_for_others() -> None:
+    assert network_urls("192.0.2.7", 5000) == ["http://192.0.2.7:5000"]
+    assert network_urls("[2001:db8::7]", 5000) == ["http://[2001:db8::7]:5000"]
+    for host in ("0.0.0.0", "::", ""):
+        *addresses, name = network_urls(host, 5000)
+        assert name == f"http://{socket.gethostname()}:5000"
+        assert not [url for url in addresses if "127." in url or "[::1]" in url]
+
+
+def test_a_server_on_all_addresses_answers_at_the_first_url() -> None:
+    url, *others = network_urls("0.0.0.0", 0)
+    if not others:
+        pytest.skip("this machine has no network")
+    address = url.removeprefix("http://").removesuffix(":0")
+    with closing(listen("0.0.0.0", 0, 1)) as listening, socket.create_connection((address, listening.getsockname()[1])):
+        pass

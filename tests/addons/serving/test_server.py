@@ -19,6 +19,7 @@ from tiny_model import write_tiny_model
 from training_runs import Process, Server
 from waiting import PATIENCE, wait_until
 
+from dragoman.addons.serving.access.keys import Keys
 from dragoman.cli.main import main
 
 
@@ -195,3 +196,21 @@ def test_models_that_cannot_be_served_are_explained(tmp_path: Path, capfd: pytes
             assert main(["serve", *arguments]) in (1, 2)
             error = capfd.readouterr().err
             assert told in error and "Traceback" not in error, (arguments, error)
+
+
+def test_a_server_for_the_network_names_its_addresses_and_keys(server: Server, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    write_tiny_model(model)
+    arguments = (str(model), "--languages", "en-de", "--engine", "torch", "--host", "0.0.0.0")
+    with running(server, tmp_path, *arguments) as (process, url):
+        port = url.rpartition(":")[2]
+        wait_until(lambda: "warning" in process.said)
+        assert f"{socket.gethostname()}:{port}" in process.said.partition("for colleagues: ")[2].splitlines()[0]
+        assert "dragoman keys add" in process.said
+    with Keys(tmp_path / "keys.db") as keys:
+        keys.add("ada")
+    with running(server, tmp_path, *arguments, "--keys", "keys.db") as (process, url):
+        with pytest.raises(HTTPError, match="401"):
+            translated(url)
+        wait_until(lambda: "for colleagues" in process.said)
+        assert "warning" not in process.said

@@ -1,4 +1,4 @@
-"""The address that a server listens on, and the URL that a browser on this machine can open."""
+"""The address that a server listens on, and the URLs that browsers on this machine and on others can open."""
 
 import socket
 from ipaddress import ip_address
@@ -42,6 +42,40 @@ def browser_url(host: str, port: int) -> str:
     if address.is_unspecified:
         return f"http://127.0.0.1:{port}" if address.version == 4 else f"http://[::1]:{port}"
     return f"http://{_quoted(host)}:{port}"
+
+
+def network_urls(host: str, port: int) -> list[str]:
+    """Return the URLs under which other machines reach the server; none if it can be reached from this machine only.
+
+    If the server listens on all addresses, these are the addresses from which this machine would send to another
+    network, and the name of this machine, which some networks know.
+    """
+    if is_loopback(host):
+        return []
+    if not _is_unspecified(host):
+        return [browser_url(host, port)]
+    found = [_outgoing_address(socket.AF_INET, "192.0.2.1")]
+    if ":" in host or not _bare(host):
+        found.append(_outgoing_address(socket.AF_INET6, "2001:db8::1"))
+    addresses = [address for address in found if address is not None and not is_loopback(address)]
+    return [f"http://{_quoted(name)}:{port}" for name in [*addresses, socket.gethostname()]]
+
+
+def _is_unspecified(host: str) -> bool:
+    try:
+        return not _bare(host) or ip_address(_bare(host)).is_unspecified
+    except ValueError:
+        return False
+
+
+def _outgoing_address(family: socket.AddressFamily, destination: str) -> str | None:
+    """Return the address of this machine on the way to another one, or None without a network. Nothing is sent."""
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((destination, 9))
+            return str(probe.getsockname()[0])
+    except OSError:
+        return None
 
 
 def is_loopback(host: str) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dragoman.addons.serving.access.access import Access
-from dragoman.addons.serving.address import browser_url, listen
+from dragoman.addons.serving.address import browser_url, listen, network_urls
 from dragoman.addons.serving.config import ServeConfig
 from dragoman.addons.serving.models.served_models import Directions, ServedModel
 from dragoman.addons.serving.models.served_predictors import Predictors, ServedPredictor, is_prediction_model
@@ -199,7 +199,7 @@ async def _serve(config: ServeConfig, aligner: Aligner | None) -> None:
         )
 
         # the server closes its socket if it is shut down while models are being loaded
-        url = browser_url(config.host, listening.getsockname()[1])
+        port = listening.getsockname()[1]
         loop = asyncio.get_running_loop()
 
         def shut_down() -> None:
@@ -215,7 +215,8 @@ async def _serve(config: ServeConfig, aligner: Aligner | None) -> None:
         try:
             await models.load(aligner, background)
             _open(service, models, config.pivots)
-            info(f"listening at {url}")
+            info(f"listening at {browser_url(config.host, port)}")
+            _announce_network(config, port)
             tasks = asyncio.create_task(models.reload_changed()), asyncio.create_task(_release_memory())
             await serving
             for task in tasks:
@@ -236,6 +237,18 @@ def _open(service: Service, models: LoadedModels, pivots: Sequence[str]) -> None
         info(f"predicting with {predictor.name} ({predictor.description['task']})")
     for source in directions.sources:
         info(f"translating from {source} into {', '.join(directions.targets(source))}")
+
+
+def _announce_network(config: ServeConfig, port: int) -> None:
+    """Log the addresses for other machines, and warn if whoever reaches them may use the server."""
+    if not (urls := network_urls(config.host, port)):
+        return
+    info(f"for colleagues: {' or '.join(urls)}")
+    if config.access.keys is None:
+        warn(
+            "everyone who can reach this machine may use the server, because it requires no key. To require one, run "
+            "`dragoman keys add NAME`, and start the server with `--keys keys.db`"
+        )
 
 
 def _exclude_from_collection() -> None:

@@ -51,8 +51,8 @@ class Workbench:
         return self._page.respond(request, request.path_params["path"])
 
     async def shared_file(self, request: Request) -> Response:
-        """GET /shared/NAME: return a file of the translation page, whose modules the workbench also uses."""
-        return self._shared.respond(request, request.path_params["name"])
+        """GET /shared/PATH: return a file of the translation page, whose modules the workbench also uses."""
+        return self._shared.respond(request, request.path_params["path"])
 
     async def workspace(self, request: Request) -> Response:
         """GET /workspace: return the views, the models and runs that are open, their checkpoints, and the limits."""
@@ -131,7 +131,7 @@ def application(workbench: Workbench) -> Starlette:
         routes=[
             Route("/", workbench.page),
             Route("/page/{path:path}", workbench.page_file),
-            Route("/shared/{name}", workbench.shared_file),
+            Route("/shared/{path:path}", workbench.shared_file),
             Route("/workspace", workbench.workspace),
             Route("/content", workbench.content, methods=["POST"]),
             Route("/file", workbench.file, methods=["POST"]),

@@ -1,4 +1,4 @@
-"""Languages on the page: menus, detection, swapping, writing direction, and stored settings."""
+"""Languages on the page: menus, detection, swapping, writing direction, stored settings, and the page's own texts."""
 
 import re
 from typing import Any
@@ -110,3 +110,38 @@ def test_a_browser_that_stores_nothing(tabs: Tabs) -> None:
     expect(tab.locator("#glossary-count")).to_have_text("1 term")
     write(tab, "a b")
     expect(tab.locator("#translation")).to_have_text("B A")
+
+
+def test_the_page_is_in_the_language_of_the_browser(tabs: Tabs) -> None:
+    tab = tabs.open(None, None, locale="de-AT")
+    expect(tab.locator("html")).to_have_attribute("lang", "de")
+    expect(tab).to_have_title("dragoman – übersetzen")
+    assert options(tab, "Übersetzen aus") == ["Sprache erkennen", "Englisch", "Deutsch"]
+    tab.get_by_label("Übersetzen aus").select_option("en")
+    tab.get_by_label("Zu übersetzender Text").fill("a b")
+    expect(tab.locator("#state")).to_contain_text(re.compile(r"In \d+,\d s übersetzt"))
+    tab.locator("#glossary-box summary").click()
+    tab.locator("#glossary").fill("dog = Hund\n= x")
+    expect(tab.locator("#glossary-count")).to_have_text("1 Begriff")
+    expect(tab.locator("#glossary-problems")).to_have_text("Zeile 2: vor dem = fehlt ein Begriff")
+    assert tab.locator("label[for=glossary] code").all_text_contents() == [
+        "Begriff = Übersetzung",
+        "|",
+        "cat = Kater | Katze",
+    ]
+
+
+def test_the_page_in_a_language_that_is_written_from_right_to_left(tabs: Tabs) -> None:
+    tab = tabs.open(None, None, locale="ar", viewport={"width": 360, "height": 640})
+    expect(tab.locator("html")).to_have_attribute("dir", "rtl")
+    mark, help_ = (tab.locator(each).bounding_box() for each in ("h1", "#help-button"))
+    assert mark["x"] > help_["x"] and tab.evaluate("document.documentElement.scrollWidth") <= 360
+    tab.locator("#glossary-box summary").click()
+    tab.locator("#glossary").fill("a = b\nc = d")
+    expect(tab.locator("#glossary-count")).to_have_text(re.compile("^مصطلحان"))
+
+
+def test_a_page_without_the_language_of_the_browser_is_in_english(tabs: Tabs) -> None:
+    tab = tabs.open(None, None, locale="is")
+    expect(tab.locator("html")).to_have_attribute("lang", "en")
+    expect(tab.get_by_role("button", name="Help")).to_be_visible()

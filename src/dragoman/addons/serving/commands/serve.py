@@ -11,6 +11,7 @@ from dragoman.cli.options import Device, Engine, Precision, Threads
 
 @command(
     "dragoman serve runs/en-de",
+    "dragoman serve runs/en-de --host 0.0.0.0 --keys keys.db",
     "dragoman serve --config serve.yaml",
     interrupted="interrupted",
     handles_signals=True,
@@ -29,8 +30,17 @@ def serve(
             "them.",
         ),
     ] = None,
-    host: Annotated[str | None, typer.Option("--host", help="Address of the server (default: 127.0.0.1).")] = None,
+    host: Annotated[
+        str | None,
+        typer.Option("--host", help="Address to listen on (default: 127.0.0.1, this machine only). 0.0.0.0: all."),
+    ] = None,
     port: Annotated[int | None, typer.Option("--port", min=0, max=65535, help="Port (default: 5000).")] = None,
+    keys: Annotated[
+        Path | None,
+        typer.Option(
+            "--keys", metavar="FILE.db", help="Require API keys: the file of `dragoman keys` (default: none)."
+        ),
+    ] = None,
     config: Annotated[
         Path | None,
         typer.Option("--config", metavar="FILE.yaml", help="Settings file; options override its settings."),
@@ -60,6 +70,7 @@ def serve(
     options = {
         "host": host,
         "port": port,
+        "access.keys": None if keys is None else str(keys),
         "engine.name": None if engine == "auto" else engine,
         "engine.precision": precision,
         "engine.device": device,

@@ -1,5 +1,7 @@
 // Word alignments, requested for several sentences at a time when the user points at a word.
 
+import { say } from "./texts.js";
+
 const SENTENCES_PER_REQUEST = 16;
 
 export class Alignment {
@@ -70,7 +72,7 @@ export class Alignment {
     if (side !== "target") return;
     const [text] = this.target.wordTexts(sentence, [word]);
     const sources = this.source.wordTexts(sentence, links.filter((link) => link[1] === word).map((link) => link[0]));
-    this.announce(sources.length ? `${text}: from ${sources.join(", ")}` : text);
+    this.announce(sources.length ? say("aligned", { word: text, words: sources.join(", ") }) : text);
   }
 
   /** Request the links of a sentence and its neighbours, except those that have already been requested. */

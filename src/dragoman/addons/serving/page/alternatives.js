@@ -1,6 +1,8 @@
 // The list of alternative translations of a sentence, displayed next to the sentence.
 
 import { HttpError } from "./server.js";
+import { describe, formatDuration } from "./state.js";
+import { say } from "./texts.js";
 
 /** The maximum number of hypotheses to request. */
 const MAX_HYPOTHESES = 5;
@@ -34,7 +36,7 @@ export class Alternatives {
     this.list.lang = lang;
     this.list.dir = dir;
     this.list.replaceChildren();
-    this.state.textContent = "Loading alternatives …";
+    this.state.textContent = say("alternativesLoading");
     element.setAttribute("aria-expanded", "true");
     this.box.showPopover();
     this.positionBox();
@@ -45,8 +47,9 @@ export class Alternatives {
       if (!controller.signal.aborted) this.show(texts, current);
     } catch (error) {
       if (controller.signal.aborted) return;
-      const retry = error.retryAfter ? ` Try again in ${error.retryAfter} s.` : "";
-      this.state.textContent = error instanceof HttpError ? `${error.message}.${retry}` : "The server cannot be reached.";
+      const message = describe(error);
+      const time = error.retryAfter && formatDuration(error.retryAfter);
+      this.state.textContent = time ? say("retryLater", { error: message, time }) : message;
     }
     this.positionBox();
   }
@@ -82,7 +85,7 @@ export class Alternatives {
 
   show(texts, current) {
     const alternatives = [...new Set(texts)].filter((text) => text && text !== current);
-    this.state.textContent = alternatives.length ? "" : "There are no alternatives for this sentence.";
+    this.state.textContent = alternatives.length ? "" : say("alternativesNone");
     const currentWords = new Set(current.split(/\s+/));
     this.list.replaceChildren(...alternatives.map((text) => this.item(text, currentWords)));
     this.list.querySelector("button")?.focus();

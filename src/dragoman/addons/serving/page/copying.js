@@ -1,5 +1,7 @@
 // The copy button.
 
+import { say } from "./texts.js";
+
 /** The time for which the button shows the result, in milliseconds. */
 const RESULT_DURATION = 2000;
 
@@ -12,12 +14,12 @@ export function connect({ button, label }, getText, announce) {
   button.addEventListener("click", async () => {
     const isCopied = await copyText(getText());
     button.classList.toggle("is-done", isCopied);
-    label.textContent = isCopied ? "Copied" : "Copying failed: select the text and press Ctrl C";
+    label.textContent = say(isCopied ? "copied" : "copyFailed");
     announce(label.textContent);
     clearTimeout(timer);
     timer = setTimeout(() => {
       button.classList.remove("is-done");
-      label.textContent = "Copy";
+      label.textContent = say("copy");
     }, RESULT_DURATION);
   });
 }

@@ -1,6 +1,7 @@
 // Translation of a document by the server, with a link to download the result.
 
 import { describe, formatDuration } from "./state.js";
+import { say } from "./texts.js";
 
 export class DocumentBox {
   /**
@@ -24,7 +25,8 @@ export class DocumentBox {
     const start = performance.now();
     const showTime = () => {
       const seconds = Math.round((performance.now() - start) / 1000);
-      this.show("translating", `Translating ${file.name} …${seconds < 2 ? "" : ` ${formatDuration(seconds)}`}`);
+      const time = seconds < 2 ? "" : ` ${formatDuration(seconds)}`;
+      this.show("translating", say("documentTranslating", { name: file.name }) + time);
     };
     this.timer = setInterval(showTime, 1000);
     showTime();
@@ -48,16 +50,17 @@ export class DocumentBox {
     clearInterval(this.timer);
     this.link.href = address;
     this.link.download = name;
-    this.link.textContent = `Download ${name}`;
-    this.show("done", "Translated:");
-    this.announce(`${this.file.name} has been translated: ${this.link.textContent}`);
+    this.link.textContent = say("documentDownload", { name });
+    this.show("done", say("documentTranslated"));
+    this.announce(say("documentReady", { name: this.file.name, link: this.link.textContent }));
     if (document.activeElement === this.stop) this.link.focus(); // keep the focus on other elements
   }
 
   showError(error) {
     clearInterval(this.timer);
-    const wait = error.retryAfter ? `. Try again in ${formatDuration(error.retryAfter)}` : "";
-    const message = `${this.file.name} could not be translated: ${describe(error)}${wait}`;
+    const failure = say("documentFailed", { name: this.file.name, error: describe(error) });
+    const time = error.retryAfter && formatDuration(error.retryAfter);
+    const message = time ? say("retryLater", { error: failure, time }) : failure;
     this.show("failed", message);
     this.announce(message);
   }
@@ -68,6 +71,6 @@ export class DocumentBox {
     this.line.textContent = message;
     this.link.hidden = kind !== "done";
     this.retry.hidden = kind !== "failed";
-    this.stop.textContent = kind === "translating" ? "Stop" : "Close";
+    this.stop.textContent = say(kind === "translating" ? "stop" : "close");
   }
 }

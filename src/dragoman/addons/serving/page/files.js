@@ -1,5 +1,7 @@
 // Files that the user drops or opens. The content is loaded into the text field, or the server translates the file.
 
+import { say } from "./texts.js";
+
 const FORMATS = { md: "markdown", markdown: "markdown", html: "html", htm: "html" };
 const TEXT_EXTENSIONS = new Set(["txt", "text", "tsv", "csv", "log", "rst", "tex"]);
 
@@ -14,19 +16,19 @@ export async function read(file, limit, documentExtensions) {
   const isDocument = documentExtensions.includes(`.${extension}`);
   const isText = extension in FORMATS || TEXT_EXTENSIONS.has(extension) || (file.type.startsWith("text/") && !isDocument);
   if (!isText) {
-    const supported = documentExtensions.map((name) => name.slice(1)).join(", ");
-    return isDocument ? { isDocument: true } : { problem: `${file.name} is not supported; this server supports ${supported}. Copy and paste the text instead.` };
+    const formats = documentExtensions.map((name) => name.slice(1)).join(", ");
+    return isDocument ? { isDocument: true } : { problem: say("fileUnsupported", { name: file.name, formats }) };
   }
   if (file.size > 4 * limit) {
-    const size = `${Math.ceil(file.size / 1000).toLocaleString("en")} kB`;
-    return isDocument ? { isDocument: true } : { problem: `${file.name} is too long: ${size}, but this server translates at most ${limit.toLocaleString("en")} characters at once.` };
+    const size = Math.ceil(file.size / 1000);
+    return isDocument ? { isDocument: true } : { problem: say("fileTooLong", { name: file.name, size, limit }) };
   }
   try {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
     if (isDocument && text.length > limit) return { isDocument: true };
     return { text: text.replaceAll("\r\n", "\n"), format };
   } catch {
-    return { problem: `${file.name} cannot be read: it is not UTF-8 text.` };
+    return { problem: say("fileNotText", { name: file.name }) };
   }
 }
 

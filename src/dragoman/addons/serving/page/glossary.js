@@ -1,6 +1,7 @@
 // The glossary box, with one line `term = translation` per term and one stored glossary per target language.
 
 import { load, store } from "./storage.js";
+import { say } from "./texts.js";
 
 /** Parse a glossary. Returns the terms in the server's format, and an error message for each invalid line. */
 export function parseGlossary(text) {
@@ -8,13 +9,13 @@ export function parseGlossary(text) {
   const problems = [];
   text.split("\n").forEach((line, index) => {
     if (!line.trim() || line.trimStart().startsWith("#")) return;
-    const report = (message) => problems.push(`Line ${index + 1}: ${message}`);
+    const report = (problem, values) => problems.push(say("glossaryLine", { line: index + 1, problem: say(problem, values) }));
     const [, term, , translation] = line.match(/^([^=]*)(=(.*))?$/s).map((part) => part?.trim());
     const forms = (translation ?? "").split("|").map((form) => form.trim());
-    if (!term) report("a term is missing before =");
-    else if (term in terms) report(`“${term}” is listed twice`);
+    if (!term) report("glossaryNoTerm");
+    else if (term in terms) report("glossaryTwice", { term });
     else if (translation === undefined) terms[term] = null;
-    else if (forms.some((form) => !form)) report(`a translation of “${term}” is missing`);
+    else if (forms.some((form) => !form)) report("glossaryNoTranslation", { term });
     else terms[term] = forms.length === 1 ? forms[0] : forms;
   });
   return { terms, problems };
@@ -39,7 +40,7 @@ export class GlossaryBox {
     this.isStored = true;
     this.text.value = load(this.name) ?? "";
     this.text.lang = code;
-    this.title.textContent = `Glossary for ${name}`;
+    this.title.textContent = say("glossaryFor", { language: name });
     this.parse();
   }
 
@@ -52,12 +53,10 @@ export class GlossaryBox {
     const { terms, problems } = parseGlossary(this.text.value);
     this.terms = terms;
     const count = Object.keys(terms).length;
-    this.count.textContent = count ? `${count} ${count === 1 ? "term" : "terms"}` : "";
+    this.count.textContent = count ? say("glossaryTerms", { count }) : "";
     this.text.setAttribute("aria-invalid", String(problems.length > 0));
     this.problems.replaceChildren(...problems.slice(0, 5).map(item));
-    this.storage.textContent = this.isStored
-      ? "Stored in this browser and sent to the server with your texts."
-      : "This browser stores nothing. The glossary is lost when you close the page.";
+    this.storage.textContent = say(this.isStored ? "glossaryStored" : "glossaryNotStored");
   }
 }
 

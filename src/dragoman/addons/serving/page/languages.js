@@ -1,8 +1,10 @@
 // The server's languages, with their names and writing directions, and the two language menus.
 
 import { load, store } from "./storage.js";
+import { language as pageLanguage, say } from "./texts.js";
 
 export const AUTO = "auto";
+const names = new Intl.DisplayNames(pageLanguage, { type: "language", fallback: "none" });
 const RIGHT_TO_LEFT = new Set(["Adlm", "Arab", "Hebr", "Mand", "Nkoo", "Rohg", "Samr", "Syrc", "Thaa"]);
 
 /** Convert a language code to a value of the `lang` attribute. */
@@ -33,7 +35,7 @@ export class Languages {
   /** Fill the menus. languages: the response of the /languages route. */
   open(languages) {
     this.sources = new Map(languages.map(({ code, name, targets }) => [code, { name, targets }]));
-    const menu = [option(AUTO, "Detect language"), ...languages.map(({ code, name }) => option(code, name))];
+    const menu = [option(AUTO, say("detectLanguage")), ...languages.map(({ code }) => option(code, this.name(code)))];
     this.sourceMenu.replaceChildren(...menu);
     this.select(load("source") ?? AUTO, load("target") ?? "");
   }
@@ -60,11 +62,13 @@ export class Languages {
     return [...new Set([...this.sources.values()].flatMap(({ targets }) => targets))];
   }
 
+  /** Return the name of a language in the language of the page, or, if the browser knows none, the server's name. */
   name(code) {
+    const serverName = this.sources.get(code)?.name ?? code;
     try {
-      return this.sources.get(code)?.name ?? new Intl.DisplayNames("en", { type: "language" }).of(tag(code));
+      return names.of(tag(code)) ?? serverName;
     } catch {
-      return code;
+      return serverName;
     }
   }
 
@@ -91,8 +95,8 @@ export class Languages {
     if (detection === null) return;
     const name = this.name(detection.language);
     const percent = Math.round(detection.confidence);
-    const confidence = percent < 100 ? `${percent}% sure` : "over 99% sure"; // detection is never certain
-    this.detectedLabel.textContent = isKnown ? `${name}, ${confidence}` : "unknown";
+    const key = percent < 100 ? "detected" : "detectedCertain"; // detection is never certain
+    this.detectedLabel.textContent = isKnown ? say(key, { language: name, percent }) : say("languageUnknown");
   }
 
   onSelect() {
@@ -110,6 +114,6 @@ export class Languages {
 function option(value, text) {
   const element = document.createElement("option");
   element.value = value;
-  element.textContent = text;
+  element.textContent = text.charAt(0).toLocaleUpperCase(pageLanguage) + text.slice(1);
   return element;
 }

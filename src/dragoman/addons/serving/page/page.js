@@ -13,7 +13,10 @@ import { locateSentences } from "./sentences.js";
 import * as server from "./server.js";
 import { SourcePane } from "./source.js";
 import { Announcer, StateLine, describe, formatDuration } from "./state.js";
+import { fillPage, formatNumber, say } from "./texts.js";
 import { TranslationPane } from "./translation.js";
+
+fillPage();
 
 const element = (id) => document.getElementById(id);
 const format = element("format");
@@ -58,7 +61,7 @@ const alternatives = new Alternatives(
     target.replace(index, text);
     alignment.clearLinks(index);
     target.focus(index);
-    announceNow(`Chosen: ${text}`);
+    announceNow(say("chosen", { text }));
   },
 );
 const languages = new Languages(
@@ -114,7 +117,7 @@ function onTextChange() {
     languages.showDetected(null);
     updateSourceLanguage();
   } else if (source.isTooLong) {
-    state.show("failed", "The text is too long");
+    state.show("failed", say("textTooLong"));
     announcer.announce(source.problem.textContent);
   }
 }
@@ -131,11 +134,9 @@ function updateSourceLanguage() {
   source.setLanguage(languages.knownSource);
   const swap = element("swap");
   swap.disabled = !languages.canSwap;
-  const hint = languages.canSwap
-    ? `Swap: translate from ${languages.name(languages.target)} into ${languages.name(languages.knownSource)}`
-    : languages.knownSource === null
-      ? "Swapping is not possible until the language of the text is known"
-      : `This server does not translate from ${languages.name(languages.target)} into ${languages.name(languages.knownSource)}`;
+  const known = languages.knownSource;
+  const key = languages.canSwap ? "swapHint" : known === null ? "swapUnknown" : "swapImpossible";
+  const hint = say(key, { source: languages.name(languages.target), target: languages.name(known) });
   swap.title = hint;
   element("swap-hint").textContent = hint;
   element("example-line").hidden = exampleLanguage() === null || Boolean(source.value);
@@ -169,17 +170,20 @@ function showProgress(kind, { response, error, seconds }) {
   if (kind === "done") {
     showResult(response, seconds);
   } else if (kind === "waiting") {
-    const message = `${describe(error)}. Trying again in ${formatDuration(seconds)}`;
+    const message = say("retrying", { error: describe(error), time: formatDuration(seconds) });
     if (state.kind !== "waiting") announcer.announce(message);
-    state.show(kind, message, "Try now");
+    state.show(kind, message, say("tryNow"));
   } else if (kind === "failed") {
-    const needsKey = error.status === 401 || error.status === 403;
-    if (needsKey) askForKey(error);
+    if (error.status === 401 || (error.status === 403 && server.hasKey())) {
+      askForKey();
+      state.show("idle");
+      return;
+    }
     if (!(error instanceof server.HttpError)) console.error(error);
-    state.show(kind, describe(error), needsKey || error.status === 400 ? "" : "Try again");
+    state.show(kind, describe(error), error.status === 400 ? "" : say("tryAgain"));
     announcer.announce(describe(error));
   } else {
-    state.show(kind, kind === "translating" ? "Translating …" : "");
+    state.show(kind, kind === "translating" ? say("translating") : "");
   }
 }
 
@@ -189,8 +193,8 @@ function showResult(response, seconds) {
   updateSourceLanguage();
   show(result.text, locateSentences(source.value, result.text, result.sentences));
   const isUnfinished = result.sentences.some(({ finished }) => !finished);
-  const time = `Translated in ${seconds < 0.1 ? "0.1" : seconds.toFixed(1)} s`;
-  state.show("done", isUnfinished ? "The translation is incomplete: a sentence may be too long" : time);
+  const time = formatNumber(Math.max(seconds, 0.1), 1);
+  state.show("done", isUnfinished ? say("unfinished") : say("translated", { seconds: time }));
   announcer.announceTranslation(result.text);
 }
 
@@ -237,9 +241,13 @@ function setText(text) {
   source.field.focus();
 }
 
-function askForKey(error) {
+/** Ask for a key, because the server requires one, or has rejected the one that was sent. */
+function askForKey() {
+  const isRejected = server.hasKey();
+  server.setKey("");
   element("key-box").hidden = false;
-  element("key-message").textContent = error.message;
+  element("key-message").textContent = isRejected ? say("keyInvalid") : "";
+  element("key").select();
 }
 
 /** Requests the languages and limits of the server until the server responds. */

@@ -1,5 +1,8 @@
 // Requests to the server, and their errors.
 
+import { load, store } from "./storage.js";
+import { say } from "./texts.js";
+
 /** The server responded with an error. retryAfter: the value of Retry-After in seconds, or null without this header. */
 export class HttpError extends Error {
   constructor(status, message, retryAfter) {
@@ -17,11 +20,18 @@ export class HttpError extends Error {
 /** The server did not respond. */
 export class UnreachableError extends Error {}
 
-let key = "";
+const TAB = "sessionStorage";
+let key = load("key", TAB) ?? "";
 
-/** Set the user's access key, which is held only in this module until the page is closed. */
+/** Set the user's access key, which the browser remembers until the tab is closed. An empty string forgets it. */
 export function setKey(value) {
   key = value;
+  store("key", value, TAB);
+}
+
+/** Return whether requests are sent with a key. */
+export function hasKey() {
+  return key !== "";
 }
 
 export function languages() {
@@ -87,7 +97,7 @@ async function send(route, body, signal, read) {
 }
 
 function failure(response, body) {
-  const message = typeof body?.error === "string" ? body.error : `the server responded with status ${response.status}`;
+  const message = typeof body?.error === "string" ? body.error : say("status", { status: String(response.status) });
   return new HttpError(response.ok ? 502 : response.status, message, parseRetryAfter(response.headers.get("Retry-After")));
 }
 

@@ -2,6 +2,7 @@
 
 import { direction, tag } from "./languages.js";
 import { countCharacters, locateWords } from "./sentences.js";
+import { formatNumber, say } from "./texts.js";
 
 export class SourcePane {
   /**
@@ -75,7 +76,7 @@ export class SourcePane {
       }),
     );
     this.highlighted = [];
-    this.mirror.replaceChildren(...parts, `${text.slice(offset)}\u200b`);
+    this.mirror.replaceChildren(...parts, `${text.slice(offset) || (text ? "" : this.field.placeholder)}\u200b`);
   }
 
   /** Highlight only the given words of a sentence. numbers: the indices of the words. */
@@ -93,17 +94,13 @@ export class SourcePane {
   update() {
     this.spans = undefined;
     this.highlighted = [];
-    this.mirror.textContent = `${this.value}\u200b`;
+    this.mirror.textContent = `${this.value || this.field.placeholder}\u200b`; // its height is that of the field
     const size = countCharacters(this.value);
-    const limit = this.limit === Infinity ? "" : ` / ${this.limit.toLocaleString("en")}`;
-    this.counter.textContent = `${size.toLocaleString("en")}${limit}`;
+    const limit = this.limit === Infinity ? "" : ` / ${formatNumber(this.limit)}`;
+    this.counter.textContent = formatNumber(size) + limit;
     this.counter.classList.toggle("over", size > this.limit);
     const excess = size - this.limit;
-    this.showProblem(
-      excess > 0
-        ? `${excess.toLocaleString("en")} ${excess === 1 ? "character" : "characters"} over this server's limit. Shorten the text or translate it in parts.`
-        : "",
-    );
+    this.showProblem(excess > 0 ? say("charactersOver", { count: excess }) : "");
     this.pane.classList.toggle("is-empty", !this.value);
     this.pane.parentElement.classList.toggle("is-long", this.value.length > 400);
   }

@@ -1,6 +1,7 @@
 // The state of the translation, displayed and announced to screen readers.
 
 import { HttpError, UnreachableError } from "./server.js";
+import { say } from "./texts.js";
 
 /** The maximum length, in characters, of a translation that is announced in full. */
 const MAX_ANNOUNCED = 300;
@@ -44,21 +45,22 @@ export class Announcer {
 
   announceTranslation(translation) {
     const count = translation.trim().split(/\s+/).length;
-    this.announce(translation.length <= MAX_ANNOUNCED ? translation : `The translation is ready: ${count} words.`);
+    this.announce(translation.length <= MAX_ANNOUNCED ? translation : say("ready", { count }));
   }
 }
 
 /** Return a message for the user that describes an error. */
 export function describe(error) {
-  if (error instanceof UnreachableError) return navigator.onLine ? "The server cannot be reached" : "You are offline";
-  if (!(error instanceof HttpError)) return "Internal error of this page";
-  if (error.status === 429 && error.retryAfter !== null) return "Quota exceeded";
-  if (error.status === 503) return `The server is busy (${error.message})`;
+  if (error instanceof UnreachableError) return say(navigator.onLine ? "unreachable" : "offline");
+  if (!(error instanceof HttpError)) return say("internalError");
+  if (error.status === 429 && error.retryAfter !== null) return say("quotaExceeded");
+  if (error.status === 503) return say("busy", { reason: error.message });
   return error.message.charAt(0).toUpperCase() + error.message.slice(1);
 }
 
 /** Format a duration in seconds as text. */
 export function formatDuration(seconds) {
-  if (seconds < 90) return `${seconds} s`;
-  return seconds < 5400 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`;
+  if (seconds < 90) return say("seconds", { number: seconds });
+  if (seconds < 5400) return say("minutes", { number: Math.round(seconds / 60) });
+  return say("hours", { number: Math.round(seconds / 3600) });
 }

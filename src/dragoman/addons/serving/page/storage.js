@@ -1,23 +1,26 @@
-// Storage of languages and glossaries in localStorage. Texts are never stored.
+// Storage of languages and glossaries in localStorage, and of the key in sessionStorage. Texts are never stored.
 
 const PREFIX = "dragoman.";
 const unsaved = new Map();
 
-/** Return a stored value, or null. If the browser stores nothing, values are held until the page is closed. */
-export function load(name) {
+/**
+ * Return a stored value, or null. area: localStorage, or sessionStorage for values of this tab. If the browser stores
+ * nothing, values are held until the page is closed.
+ */
+export function load(name, area = "localStorage") {
   if (unsaved.has(name)) return unsaved.get(name);
   try {
-    return localStorage.getItem(PREFIX + name);
+    return window[area].getItem(PREFIX + name);
   } catch {
     return null;
   }
 }
 
 /** Store a value, or delete it if it is empty. Returns whether the browser has stored the value. */
-export function store(name, value) {
+export function store(name, value, area = "localStorage") {
   try {
-    if (value) localStorage.setItem(PREFIX + name, value);
-    else localStorage.removeItem(PREFIX + name);
+    if (value) window[area].setItem(PREFIX + name, value);
+    else window[area].removeItem(PREFIX + name);
     unsaved.delete(name);
     return true;
   } catch {

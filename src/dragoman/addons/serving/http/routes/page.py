@@ -16,6 +16,7 @@ _MEDIA_TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json",
     ".svg": "image/svg+xml",
 }
 _HEADERS = {
@@ -56,7 +57,7 @@ class PageFiles:
 
 
 def routes(service: Service) -> APIRouter:
-    """Return the routes GET / and /page/NAME. A server that only predicts labels has no page."""
+    """Return the routes GET / and /page/PATH. A server that only predicts labels has no page."""
     router, page_files = APIRouter(include_in_schema=False), PageFiles(files("dragoman.addons.serving") / "page")
 
     @router.get("/")
@@ -66,7 +67,7 @@ def routes(service: Service) -> APIRouter:
             raise NotFound("this server predicts labels and has no page: use POST /v1/predict, described at /spec")
         return page_files.respond(request, "index.html")
 
-    @router.get("/page/{name}")
+    @router.get("/page/{name:path}")
     async def page_file(request: Request, name: str) -> Response:
         """Return a file of the page."""
         return page_files.respond(request, name)
