@@ -1,5 +1,12 @@
-"""Messages to the user, which are always printed to stderr so that stdout contains only results."""
+"""Messages to the user: records of the loggers `dragoman.*`, printed to stderr, so that stdout contains only results.
 
+The logger of a message is the module that reports it, such as `dragoman.training.run.loop`. A program that sets up
+logging itself (`logging.basicConfig`, or a handler of the logger `dragoman`) receives the records instead of the
+console.
+"""
+
+import logging
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -21,21 +28,42 @@ console = _Console(stderr=True, highlight=False, soft_wrap=True, force_jupyter=F
 _quiet = False
 
 
+class _ConsoleHandler(logging.Handler):
+    """Prints records on the console, unless the program that uses dragoman has handlers of its own."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a message, or drop it if it cannot be written, for example because the disk is full.
+
+        Square brackets are printed literally.
+        """
+        if len(_logger.handlers) > 1 or (_logger.propagate and logging.root.handlers):
+            return
+        message = record.getMessage()
+        is_warning = record.levelno >= logging.WARNING
+        with suppress(OSError):
+            console.print(Text.assemble(("warning: ", "yellow"), message) if is_warning else Text(message))
+
+
+_logger = logging.getLogger("dragoman")
+_logger.setLevel(logging.INFO)
+_logger.addHandler(_ConsoleHandler())
+
+
 def info(message: str) -> None:
-    """Print a message. Square brackets are printed literally."""
+    """Report a message, as the logger of the calling module."""
     if not _quiet:
-        _print(Text(message))
+        _report(logging.INFO, message)
 
 
 def warn(message: str) -> None:
-    """Print a warning."""
-    _print(Text.assemble(("warning: ", "yellow"), message))
+    """Report a warning, as the logger of the calling module."""
+    _report(logging.WARNING, message)
 
 
-def _print(message: Text) -> None:
-    """Print a message, or drop it if it cannot be written, for example because the disk is full."""
-    with suppress(OSError):
-        console.print(message)
+def _report(level: int, message: str) -> None:
+    module: str = sys._getframe(2).f_globals.get("__name__", "dragoman")
+    name = module if module.startswith("dragoman.") else "dragoman"
+    logging.getLogger(name).log(level, "%s", message, stacklevel=3)
 
 
 def is_quiet() -> bool:

@@ -221,6 +221,12 @@ class ServeConfig(Config):
         (), description="Control of single directions, which takes precedence over `control`."
     )
     log: bool = Field(True, description="Log one JSON line per request to stderr, without texts or keys.")
+    log_clients: Literal["none", "hash", "address"] = Field(
+        "hash",
+        description="How the log names clients. hash: by a hash of their address with a salt that changes at each "
+        "start, which tells clients apart without naming them. address: by their IPv4 address, or the first 64 bits of "
+        "their IPv6 address, for tools that block clients. none: not at all.",
+    )
     suggestions: Path | None = Field(
         None,
         description="JSON Lines file to which translations suggested by clients are appended; null: suggestions are "

@@ -13,14 +13,15 @@ from dragoman.addons.serving.access.quota import Account, Quotas, Reservation
 class Client:
     """The sender of a request.
 
-    network: its IPv4 address, or the first 64 bits of its IPv6 address. key: the id of its key; None if the server
-    requires no keys. account: the account to which its requests are charged, which belongs to the key, or to the
-    network if the server requires no keys.
+    network: its IPv4 address, or the first 64 bits of its IPv6 address. account: the account to which its requests are
+    charged, which belongs to the key, or to the network if the server requires no keys. key, key_name: the id and the
+    name of its key; None if the server requires no keys.
     """
 
     network: str
-    key: str | None
     account: Account
+    key: str | None = None
+    key_name: str | None = None
 
 
 class Access:
@@ -53,7 +54,7 @@ class Access:
         if is_local and not self._config.loopback_quotas:
             requests = tokens = None
         network = client_network(address)
-        return Client(network, None, Account(network, requests, tokens))
+        return Client(network, Account(network, requests, tokens))
 
     def client(
         self, key: str | None, peer: str | None, forwarded: Sequence[str] = (), is_proxied: bool = False
@@ -71,7 +72,7 @@ class Access:
             requests = record.requests_per_minute
         if record.tokens_per_minute is not None:
             tokens = record.tokens_per_minute
-        return Client(sender.network, record.id, Account(record.id, requests, tokens))
+        return Client(sender.network, Account(record.id, requests, tokens), record.id, record.name)
 
     def reserve(self, client: Client, tokens: int, requests: int = 1) -> Reservation:
         """Reserve requests and tokens of the client's quota before its texts are queued. Raises QuotaExceeded."""

@@ -19,7 +19,8 @@ from dragoman.addons.serving.access.access import Access
 from dragoman.addons.serving.access.metrics_access import MetricsAccess
 from dragoman.addons.serving.config import ServeConfig
 from dragoman.addons.serving.errors import Overloaded, RequestError
-from dragoman.addons.serving.http.exchange import Exchange, write_log_entry
+from dragoman.addons.serving.http.access_log import AccessLog
+from dragoman.addons.serving.http.exchange import Exchange
 from dragoman.addons.serving.http.gate import Gate
 from dragoman.addons.serving.http.metrics import Metrics
 from dragoman.addons.serving.http.routes import files, libretranslate, operations, page, predictions, v1
@@ -41,7 +42,8 @@ class Application:
 
     def __init__(self, service: Service, access: Access, config: ServeConfig, metrics: Metrics) -> None:
         """Raises ConfigError if suggestions or files cannot be stored, or the token for metrics cannot be read."""
-        self._service, self._metrics, self._log = service, metrics, write_log_entry if config.log else None
+        self._service, self._metrics = service, metrics
+        self._log = AccessLog(access, config.log_clients) if config.log else None
         self._sites = SiteCheck(config)
         gate = Gate(access, config.limits, MetricsAccess(config.access))
         self._api = FastAPI(

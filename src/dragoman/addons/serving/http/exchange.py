@@ -1,15 +1,11 @@
 """`Exchange`: a request and its answer, which is counted, logged, and sent with security headers."""
 
-import json
-import sys
-from collections.abc import Callable
-from contextlib import suppress
 from datetime import UTC, datetime
 from time import perf_counter
-from typing import Any
 
 from starlette.types import Message, Scope, Send
 
+from dragoman.addons.serving.http.access_log import AccessLog
 from dragoman.addons.serving.http.metrics import Metrics
 
 _SECURITY_HEADERS = (
@@ -18,9 +14,6 @@ _SECURITY_HEADERS = (
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"cache-control", b"no-store"),
 )
-
-Log = Callable[[dict[str, Any]], None]
-"""A function that receives the log entry of a request."""
 
 
 class Exchange:
@@ -47,31 +40,32 @@ class Exchange:
             message = {**message, "body": b""}
         await self._send(message)
 
-    def record(self, metrics: Metrics, log: Log | None) -> None:
+    def record(self, metrics: Metrics, log: AccessLog | None) -> None:
         """Count and log the exchange after its end.
 
-        A log entry consists of time, method, route, status, seconds, and the id of the key or the reason for its
-        rejection. It never contains texts or keys.
+        A log entry consists of time, method, route, status, seconds, the client, and the id and the name of its key, or
+        the reason for its rejection. It never contains texts or keys.
         """
         seconds, state = perf_counter() - self._start, self._scope.get("state", {})
         route = getattr(self._scope.get("route"), "path", "none")
         metrics.record_request(route, self._status, seconds)
         if (reason := state.get("failure")) is not None:
             metrics.record_failure(reason)
+        caller = state.get("caller")
+        if caller is not None and caller.key_name is not None:
+            metrics.record_key(caller.key_name, caller.tokens)
         if log is not None:
-            log(
+            key = {} if caller is None or caller.key is None else {"key": caller.key, "key_name": caller.key_name}
+            refused = {} if state.get("refused") is None else {"refused": state["refused"]}
+            log.write(
                 {
                     "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
                     "method": self._scope["method"],
                     "route": route,
                     "status": self._status,
                     "seconds": round(seconds, 4),
-                    **{name: state[name] for name in ("key", "refused") if state.get(name) is not None},
+                    **log.client(self._scope),
+                    **key,
+                    **refused,
                 }
             )
-
-
-def write_log_entry(entry: dict[str, Any]) -> None:
-    """Write a log entry to stderr as a line of JSON. An entry that cannot be written is dropped."""
-    with suppress(OSError):
-        print(json.dumps(entry, ensure_ascii=False), file=sys.stderr, flush=True)

@@ -30,11 +30,27 @@ class Caller:
 
     def __init__(self, access: Access, client: Client) -> None:
         self._access, self._client = access, client
+        self._reservations: list[Reservation] = []
 
     @property
     def name(self) -> str:
         """The name of the client's account, which is the id of its key or its network."""
         return self._client.account.name
+
+    @property
+    def key(self) -> str | None:
+        """The id of the client's key; None if the server requires no keys."""
+        return self._client.key
+
+    @property
+    def key_name(self) -> str | None:
+        """The name of the client's key; None if the server requires no keys."""
+        return self._client.key_name
+
+    @property
+    def tokens(self) -> int:
+        """The source tokens of the request that were charged to the client so far."""
+        return sum(reservation.amount.tokens for reservation in self._reservations)
 
     def reserve(self, tokens: int, requests: int = 0) -> Reservation:
         """Reserve tokens and requests of the client's quota. Raises TooManyRequests if they exceed what remains of it.
@@ -43,12 +59,14 @@ class Caller:
         further requests are then rejected until the quota has refilled.
         """
         try:
-            return self._access.reserve(self._client, tokens, requests)
+            reservation = self._access.reserve(self._client, tokens, requests)
         except QuotaExceeded as exceeded:
             seconds = exceeded.retry_after
             raise TooManyRequests(
                 f"too many {exceeded.resource} per minute: try again in {seconds} s", seconds
             ) from None
+        self._reservations.append(reservation)
+        return reservation
 
     def check_tokens(self) -> None:
         """Raise TooManyRequests if the client may not translate even a single token now."""
@@ -114,8 +132,7 @@ class Gate:
         return caller
 
     def _count(self, request: Request, client: Client, translates: bool) -> Caller:
-        request.state.key = client.key
-        caller = Caller(self._access, client)
+        request.state.caller = caller = Caller(self._access, client)
         caller.reserve(0, requests=1)
         if translates:
             caller.check_tokens()
@@ -132,17 +149,17 @@ class Gate:
             )
 
     def _sender(self, request: Request) -> Caller:
-        return Caller(self._access, self._access.sender(*_origin(request)))
+        return Caller(self._access, self._access.sender(*origin(request)))
 
     def _identify(self, request: Request, key: str) -> Client:
         try:
-            return self._access.client(key or None, *_origin(request))
+            return self._access.client(key or None, *origin(request))
         except InvalidKey as refused:
             request.state.refused = refused.reason
             raise (MissingKey if refused.reason == "missing" else Forbidden)(str(refused)) from None
 
 
-def _origin(request: Request) -> tuple[str | None, list[str], bool]:
+def origin(request: Request) -> tuple[str | None, list[str], bool]:
     """Return the peer's address, the X-Forwarded-For headers, and whether a proxy has passed the request on."""
     peer = None if request.client is None else request.client.host
     is_proxied = any(name in request.headers for name in _PROXY_HEADERS)

@@ -10,9 +10,12 @@ from dragoman.addons.serving.service.prediction_queue import PredictionBatch
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _FRACTIONS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1)
 
+_MAX_KEYS = 200
+"""Maximum number of names of keys in the metrics, because Prometheus stores a time series for each."""
+
 
 class Metrics:
-    """The metrics of one server. They include no texts, keys or addresses."""
+    """The metrics of one server. They include the names of keys, but no texts, keys or addresses."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -31,6 +34,18 @@ class Metrics:
             buckets=_SECONDS,
             registry=self.registry,
         )
+        by_key = ("key",)
+        self._key_requests = Counter(
+            "dragoman_key_requests", "Answered requests, by the name of their key.", by_key, registry=self.registry
+        )
+        self._key_tokens = Counter(
+            "dragoman_key_source_tokens",
+            "Source tokens charged to the quota of a key, by its name.",
+            by_key,
+            registry=self.registry,
+        )
+        self._keys: set[str] = set()
+        """The names of keys that have a label of their own."""
         self._names: dict[int, str] = {}
         """The names of the watched models by identity."""
         self._info = Info(
@@ -75,6 +90,14 @@ class Metrics:
     def record_failure(self, reason: str) -> None:
         """Record a request without a result. reason: as in `RequestError.reason`."""
         self._failures.labels(reason).inc()
+
+    def record_key(self, name: str, tokens: int) -> None:
+        """Record a completed request with a valid key. Beyond the first 200 names, all keys count as `other`."""
+        if len(self._keys) < _MAX_KEYS:
+            self._keys.add(name)
+        label = name if name in self._keys else "other"
+        self._key_requests.labels(label).inc()
+        self._key_tokens.labels(label).inc(tokens)
 
     def record_batch(self, model: str, batch: BatchStatistics, max_tokens: int) -> None:
         """Record a translated batch. max_tokens: the maximum number of source tokens per batch."""
