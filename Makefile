@@ -11,7 +11,8 @@ PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist workstea
 # Some images set this variable; every process started by the tests would then compile all modules that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-room room test-docs test-all test-levels docs reference lint types format wheel clean
+.PHONY: help demo test test-room room test-docs test-all test-levels docs reference lint types format wheel release lock \
+    clean
 
 help:
 	@echo "make demo      train on the built-in corpus and show the results"
@@ -26,6 +27,8 @@ help:
 	@echo "make types     mypy --strict; for tests and benchmarks, names and arguments only"
 	@echo "make format    format the code with ruff"
 	@echo "make wheel     build the wheel into dist/"
+	@echo "make release REPOSITORY=https://…  what is published: source and wheels in dist/, checked"
+	@echo "make lock      write the versions of all installed packages into constraints.txt"
 	@echo "make clean     remove the virtual environment and everything built"
 
 demo: $(VENV)/.core
@@ -76,6 +79,22 @@ format: $(VENV)/.dev
 
 wheel: $(VENV)/.dev
 	$(PIP) wheel . --no-deps --wheel-dir dist
+
+# Links of the description lead to REPOSITORY. The documentation of the source distribution is built from its own files.
+RELEASE = build/release
+release: $(VENV)/.dev $(VENV)/.docs
+	@test -n "$(REPOSITORY)" || { echo "say where links lead: make release REPOSITORY=https://github.com/OWNER/dragoman" >&2; exit 1; }
+	rm -rf dist $(RELEASE)
+	DRAGOMAN_REPOSITORY=$(REPOSITORY) $(BIN)/python -m build --no-isolation --sdist --outdir dist
+	mkdir -p $(RELEASE) && tar -xzf dist/dragoman-*.tar.gz -C $(RELEASE) --strip-components 1
+	for processor in x86_64 aarch64 none; do DRAGOMAN_ENGINES=$$processor DRAGOMAN_REPOSITORY=$(REPOSITORY) \
+	    $(BIN)/python -m build --no-isolation --wheel --outdir dist $(RELEASE) || exit 1; done
+	$(BIN)/twine check --strict dist/*
+	cd $(RELEASE) && $(abspath $(BIN))/sphinx-build -b html -n -W --keep-going -j 2 -q docs build/docs
+
+# With these versions: PIP_CONSTRAINT=constraints.txt make test
+lock: $(VENV)/.dev $(VENV)/.docs
+	$(BIN)/python -m pip freeze --exclude-editable --exclude dragoman | sed 's/+cpu$$//' > constraints.txt
 
 # The stamp files are touched last, so that an interrupted installation is repeated.
 # The pip of a new venv is as old as its Python; newer versions install in half the time. A failed upgrade is ignored.

@@ -1,4 +1,6 @@
-"""The build hook of wheels: it adds the recipes and, if there is a C compiler, the C libraries for all processors.
+"""The build hook of wheels, and the hook of the package's metadata.
+
+The build hook adds the recipes and, if there is a C compiler, the C libraries for all processors.
 
 The environment variable DRAGOMAN_ENGINES decides for which processors the libraries are compiled:
 
@@ -8,6 +10,9 @@ The environment variable DRAGOMAN_ENGINES decides for which processors the libra
 
 A wheel with engines is for Linux and, as the name of its platform says, for the versions of the GNU C library that its
 engines were linked for, and newer ones (PEP 600).
+
+The metadata hook makes the links of README.md absolute, because the page of a package index cannot follow others. The
+environment variable DRAGOMAN_REPOSITORY names the address of the repository, such as https://github.com/OWNER/dragoman.
 """
 
 import importlib.util
@@ -23,6 +28,7 @@ from types import ModuleType
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 _NATIVE = "dragoman/native"
 _OLDEST = (2, 17)  # the oldest version for which installers know a platform, manylinux2014
@@ -63,6 +69,37 @@ class EngineBuildHook(BuildHookInterface):  # type: ignore[type-arg]
         """Delete the temporary files."""
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class RepositoryMetadataHook(MetadataHookInterface):
+    """Adds the description of the package, from README.md, and its URLs."""
+
+    PLUGIN_NAME = "custom"
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Add `readme` and `urls`. Without the address of the repository, links stay relative, and URLs are absent."""
+        readme = (Path(self.root) / "README.md").read_text(encoding="utf-8")
+        repository = os.environ.get("DRAGOMAN_REPOSITORY", "").rstrip("/")
+        metadata["urls"] = {}
+        if repository:
+            readme = absolute_links(readme, repository)
+            metadata["urls"] = {
+                "Repository": repository,
+                "Documentation": f"{repository}/blob/main/docs/index.md",
+                "Changelog": f"{repository}/blob/main/CHANGELOG.md",
+                "Issues": f"{repository}/issues",
+            }
+        metadata["readme"] = {"content-type": "text/markdown", "text": readme}
+
+
+def absolute_links(markdown: str, repository: str) -> str:
+    """Make relative links of a Markdown text absolute: those of pictures lead to the file, others to its page."""
+
+    def replace(match: re.Match[str]) -> str:
+        kind = "raw" if match[1] else "blob"
+        return f"{match[1]}[{match[2]}]({repository}/{kind}/main/{match[3]}"
+
+    return re.sub(r"(!?)\[([^\]]*)\]\((?![a-z]+:|#)([^)\s]+)", replace, markdown)
 
 
 def glibc_version(library: bytes) -> tuple[int, int]:
