@@ -121,3 +121,18 @@ def test_records_are_checked_with_a_template(tmp_path: Path, capsys: pytest.Capt
     assert "1 pair read, 1 kept" in capsys.readouterr().out
     assert main([*command, f"data.train.pairs={path}", "data.train.template={source: x"]) == 2
     assert "data.train.template" in capsys.readouterr().err
+
+
+def test_the_corpora_of_a_recipe_are_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "pairs.csv").write_text("a dog,ein Hund\n,leer\n")
+    (tmp_path / "more.jsonl").write_text('{"en": "a cat", "de": "eine Katze"}\n')
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(f"data:\n  train: {tmp_path}/pairs.csv\n  valid: [{tmp_path}/more.jsonl]\nout: run\n")
+    assert main(["data", "check", str(recipe)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == [f"data.train: {tmp_path}/pairs.csv", "2 pairs read, 1 kept (50.00 %)"]
+    assert lines[-2:] == [f"data.valid: {tmp_path}/more.jsonl", "1 pair read, 1 kept (100.00 %)"]
+    assert main(["data", "check", str(recipe), "--json"]) == 0
+    assert [each["kept"] for each in json.loads(capsys.readouterr().out)["corpora"]] == [1, 1]
+    assert main(["data", "check", str(recipe), "--pairs", str(tmp_path / "pairs.csv")]) == 2
+    assert "a recipe names its corpora" in capsys.readouterr().err

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _OPEN, _CLOSED = "{[", "}]"
 _PAIRS = "pairs."
-_RECIPES = (".yaml", ".yml")
+RECIPES = (".yaml", ".yml")
 
 
 def check_settings(arguments: Sequence[str], example: str = "train.max_steps=1000", files: str | None = None) -> None:
@@ -37,7 +37,7 @@ def split_recipe(arguments: Sequence[str], example: str = "train.max_steps=1000"
     """
     settings = list(arguments)
     path = None
-    if settings and Path(settings[0]).suffix in _RECIPES and "=" not in settings[0]:
+    if settings and Path(settings[0]).suffix in RECIPES and "=" not in settings[0]:
         path = Path(settings.pop(0))
     check_settings(settings, example)
     return path, settings
@@ -53,7 +53,7 @@ def _advise(arguments: Sequence[str], number: int, example: str, files: str | No
     if "=" in argument:
         return None
     path = Path(argument)
-    if path.suffix in _RECIPES:
+    if path.suffix in RECIPES:
         return f"'{argument}' must be the first argument: a command reads at most one recipe, before the settings"
     if files is not None and path.exists():
         return f"'{argument}' is a {'folder' if path.is_dir() else 'file'}, and not a setting: pass it as {files}"

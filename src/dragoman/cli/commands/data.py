@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.arguments import check_settings, split_recipe
+from dragoman.cli.arguments import RECIPES, check_settings, split_recipe
 from dragoman.cli.command import command
 from dragoman.cli.command_group import CommandGroup, Reference
 from dragoman.cli.options import PairsFile, Quiet
@@ -35,16 +35,17 @@ _TEXT = ("data.train.text=", "data.train.field=")
 @command(
     "dragoman data check --source train.en --target train.de",
     "dragoman data check --pairs train.tsv data.train.target_column=3 \\\n  data.cleaning.max_words=60",
+    "dragoman data check recipe.yaml",
     files="--source and --target",
 )
 def check(
     settings: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[KEY=VALUE]...",
-            help="Settings of a training run that change what is kept: data.train (the format of the corpus), "
-            "data.cleaning, data.source_language and data.target_language, or data.language of plain text, and "
-            "text.normalization.",
+            metavar="[RECIPE.yaml] [KEY=VALUE]...",
+            help="YAML recipe, whose corpora are checked, and settings of a training run that change what is kept: "
+            "data.train (the format of the corpus), data.cleaning, data.source_language and data.target_language, or "
+            "data.language of plain text, and text.normalization.",
             show_default=False,
         ),
     ] = None,
@@ -68,17 +69,37 @@ def check(
     """
     from dragoman.base.errors import ConfigError
 
+    given = settings or []
+    if given and Path(given[0]).suffix in RECIPES and "=" not in given[0]:
+        if any(each is not None for each in (source, target, pairs, text)):
+            raise ConfigError("a recipe names its corpora: leave out --source, --target, --pairs and --text")
+        _check_recipe(*split_recipe(given, "data.cleaning.max_words=60"), None if all_lines else lines, as_json)
+        return
     check_settings(settings or [], "data.cleaning.max_words=60", "--source FILE and --target FILE")
     files = {"source": source, "target": target, "pairs": pairs, "text": text}
-    given = {name: path for name, path in files.items() if path is not None}
-    if given.keys() not in ({"source", "target"}, {"pairs"}, {"text"}, set()):
+    named = {name: path for name, path in files.items() if path is not None}
+    if named.keys() not in ({"source", "target"}, {"pairs"}, {"text"}, set()):
         raise ConfigError(_USAGE)
-    overrides = [f"data.train.{name}={json.dumps(str(path))}" for name, path in given.items()]
+    overrides = [f"data.train.{name}={json.dumps(str(path))}" for name, path in named.items()]
     report = _check([*overrides, *(settings or [])])
     if as_json:
         print(json.dumps({**report.to_json(), "kept": report.kept}))
     else:
         print(report.table(None if all_lines else lines))
+
+
+def _check_recipe(recipe: Path | None, settings: list[str], lines: int | None, as_json: bool) -> None:
+    """Print the report of each corpus of a recipe."""
+    from dragoman.tasks.corpora.check import check_recipe
+
+    objects = []
+    for name, report in check_recipe(recipe, settings):
+        if as_json:
+            objects.append({"corpus": name, **report.to_json(), "kept": report.kept})
+        else:
+            print(f"{name}\n{report.table(lines)}", flush=True)
+    if as_json:
+        print(json.dumps({"corpora": objects}))
 
 
 def _check(settings: list[str]) -> "CleaningReport":

@@ -1,13 +1,14 @@
 """`check_data` reports what cleaning would drop from a corpus."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 from pydantic import Field
 
+from dragoman.base.errors import ConfigError
 from dragoman.base.log import quietly
 from dragoman.base.settings.config import Config
-from dragoman.base.settings.load import PYTHON, parse_settings
+from dragoman.base.settings.load import PYTHON, Overrides, parse_settings
 from dragoman.data.cleaning.clean import report_cleaning
 from dragoman.data.cleaning.config import CleaningConfig, TextCleaningConfig
 from dragoman.data.cleaning.report import CleaningReport
@@ -16,6 +17,7 @@ from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
 from dragoman.data.corpora.documents import read_passages
 from dragoman.data.corpora.readers import read_pairs
 from dragoman.statistical.alignment.pair_scoring import pair_scoring
+from dragoman.tasks.train import Recipe, load_recipe
 from dragoman.text.normalization import Normalization
 
 C = TypeVar("C", bound=Config)
@@ -99,6 +101,28 @@ def check_data(
         pair_rules = PairRules(config, str(pairs), side_names=pairs.side_names)
         scoring = pair_scoring(config)
         return report_cleaning(read_pairs(pairs), pair_rules, normalization=normalization, scoring=scoring)
+
+
+def check_recipe(recipe: Recipe, overrides: Overrides = ()) -> Iterator[tuple[str, CleaningReport]]:
+    """Yield the report of each corpus of a recipe, with its setting and name, such as `data.train: corpus.tsv`.
+
+    Validation sets are checked like training corpora. recipe, overrides: as in `train`. Raises ConfigError for invalid
+    settings and for a task that does not learn from sentence pairs or plain text, and the errors of `check_data`.
+    """
+    run = load_recipe(recipe, overrides)
+    data = run.data
+    sets = [("train", each) for each in getattr(data, "corpora", ())]
+    sets += [("valid", each) for each in getattr(data, "valid_sets", ())]
+    if not sets or not all(isinstance(corpus, CorpusConfig | TextCorpusConfig) for _, corpus in sets):
+        raise ConfigError(
+            f"the task {run.task.kind} learns neither from sentence pairs nor from plain text, which are what this "
+            "command checks"
+        )
+    languages = {name: getattr(data, name, None) for name in ("source_language", "target_language", "language")}
+    text = getattr(run, "text", CheckedNormalization())
+    settings: dict[str, Any] = {**languages, "normalization": getattr(text, "normalization", "nfc")}
+    for name, corpus in sets:
+        yield f"data.{name}: {corpus}", check_data(corpus, data.cleaning, **settings)
 
 
 def _config(values: Config | Mapping[str, Any], config: type[C]) -> C:
