@@ -76,6 +76,14 @@ def undetected_languages() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def only_requested_systems() -> Iterator[None]:
+    """Estimate no statistical models beside small neural ones, unless `systems` names them, because it takes longer."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dragoman.tasks.translation.systems.LARGEST", 0)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def quick_reports(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Skip the slowest parts of a run, except for tests marked `real_reports`.

@@ -4,8 +4,8 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
+from adjectives import sentences
 
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.checkpoint.folder import read_config, read_meta
@@ -17,29 +17,6 @@ from dragoman.statistical.phrases.word_probabilities import FLOOR
 from dragoman.tasks.description import describe
 from dragoman.tasks.estimation import EstimationResult
 from dragoman.tasks.train import train
-
-NOUNS = {"dog": "chien", "cat": "chat", "house": "maison", "tree": "arbre", "car": "auto", "bird": "oiseau"}
-ADJECTIVES = {"big": "grand", "red": "rouge", "old": "vieux", "small": "petit"}
-VERBS = {"sees": "voit", "likes": "aime", "finds": "trouve"}
-
-
-def sentences(count: int, seed: int) -> list[tuple[str, str]]:
-    """Return pairs in which adjectives precede nouns in the source and follow them in the target."""
-    draw = np.random.default_rng(seed)
-
-    def phrase() -> tuple[str, str]:
-        noun = draw.choice(list(NOUNS))
-        if draw.random() < 0.4:
-            return f"the {noun}", f"le {NOUNS[noun]}"
-        adjective = draw.choice(list(ADJECTIVES))
-        return f"the {adjective} {noun}", f"le {NOUNS[noun]} {ADJECTIVES[adjective]}"
-
-    pairs = []
-    for _ in range(count):
-        subject, verb, other = phrase(), draw.choice(list(VERBS)), phrase()
-        pair = [f"{subject[0]} {verb} {other[0]}.", f"{subject[1]} {VERBS[verb]} {other[1]}."]
-        pairs.append((pair[0][0].upper() + pair[0][1:], pair[1][0].upper() + pair[1][1:]))
-    return pairs
 
 
 @pytest.fixture(scope="module")

@@ -28,6 +28,23 @@ class RecordedScore(Config):
     data: str = Field("", description="Data that the score was computed on, such as a file name.")
 
 
+class SystemRecord(Config):
+    """One of the systems of a model folder, with its scores."""
+
+    name: str = Field(description="Name of the system: neural, phrase_based or dictionary.")
+    folder: str = Field("", description="Its model folder, relative to this one; empty: this folder itself.")
+    scores: tuple[RecordedScore, ...] = Field((), description="Scores on the same validation pairs as other systems.")
+
+    @property
+    def title(self) -> str:
+        """The name of the system in texts."""
+        return {"neural": "neural model", "phrase_based": "phrase-based model"}.get(self.name, self.name)
+
+    def score(self, metric: str) -> RecordedScore | None:
+        """Return the score by a metric, or None if there is none."""
+        return next((score for score in self.scores if score.metric == metric), None)
+
+
 def library_versions() -> dict[str, str]:
     """Return the versions of dragoman, Python and the libraries that could affect a model, by name."""
     # The package is always loaded, but this module may not import it because it belongs to a higher layer.
@@ -70,6 +87,11 @@ class Meta(Config):
     origin: str = Field("", description="Model of another program that was imported, with its file's SHA-256, if any.")
     licence: str | None = Field(None, description="Licence of the parameters, as an SPDX identifier.")
     scores: tuple[RecordedScore, ...] = Field((), description="Scores of the model.")
+    systems: tuple[SystemRecord, ...] = Field(
+        (),
+        description="Systems that the folder can translate with, the best on the validation pairs first; empty: only "
+        "the model itself.",
+    )
     libraries: dict[str, str] = Field(
         default_factory=library_versions, description="Versions of the libraries that the model was trained with."
     )

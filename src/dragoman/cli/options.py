@@ -24,6 +24,15 @@ def _set_quiet(context: typer.Context, quiet: bool) -> bool:
 
 
 Model = Annotated[Path, typer.Argument(help="Model folder, such as one written by `dragoman train --out`.")]
+System = Annotated[
+    str | None,
+    typer.Option(
+        "--system",
+        metavar="NAME",
+        help="Model of a folder that has several: neural, phrase_based or dictionary (default: the best one on its "
+        "validation set).",
+    ),
+]
 TaskName = Annotated[
     str | None, typer.Option("--task", help="Name of the task, for a model that predicts the labels of several tasks.")
 ]

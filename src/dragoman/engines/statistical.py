@@ -53,7 +53,7 @@ class StatisticalEngine:
         decoding, feature = row.decoding, None
         if isinstance(decoding, Sampling):
             feature = "sampling"
-        elif row.constraints or row.expected.constraints:
+        elif row.constraints:
             feature = "required phrases, glossaries and protected spans"
         elif row.prefix.ids:
             feature = "prefixes"
@@ -63,7 +63,12 @@ class StatisticalEngine:
             feature = "length penalties, because the weight of the feature `words` controls the length"
         elif others := [*decoding.beyond("unknown"), *_changed_limits(decoding)]:
             feature = ", ".join(f"search.{name}" for name in others)
-        return None if feature is None else f"a statistical translation model does not support {feature}: leave it out"
+        if feature is None:
+            return None
+        return (
+            f"a statistical translation model does not support {feature}: leave it out, or use the neural model "
+            "(--system neural) if the folder has one"
+        )
 
     def hypotheses(self, rows: Sequence[Row], batch_size: int) -> Iterator[tuple[int, list[Hypothesis]]]:
         """See `Engine.hypotheses`."""

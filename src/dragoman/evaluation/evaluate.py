@@ -39,6 +39,7 @@ def evaluate(
     tokenizer: str = AUTO,
     tokenized: str | None = None,
     batch_size: int = 64,
+    system: str | None = None,
     device: str | None = None,
     threads: int | None = None,
     quiet: bool = False,
@@ -56,8 +57,8 @@ def evaluate(
     and the reference in one file of any format (`CorpusConfig`), instead of `source` and `reference`. metric: keys of
     `metrics.registry.METRICS` (default: all metrics that can be computed from the texts). tokenizer: sacreBLEU's
     tokeniser for BLEU; auto: by the model's target language, or by the references (`choose_tokenizer`). tokenized: a
-    language; adds BLEU of lowercased, Moses-tokenised text. device, threads: as in `Translator.load`, for a model
-    folder. on_result: called with the scores by the fast metrics, and then with those by the slow ones. settings:
+    language; adds BLEU of lowercased, Moses-tokenised text. system, device, threads: as in `Translator.load`, for a
+    model folder. on_result: called with the scores by the fast metrics, and then with those by the slow ones. settings:
     beam, length_penalty, coverage_penalty, unknown, search, to, tags and divide, as in `Translator.request`; the lines
     are divided as `dragoman translate` divides them.
 
@@ -87,7 +88,8 @@ def evaluate(
             from dragoman.inference.load import model_for  # imports torch
 
             use_threads(threads)
-            translator = model_for("translate", model, device, preferred={"precision": None, "threads": threads})
+            preferred = {"precision": None, "threads": threads}
+            translator = model_for("translate", model, device, system=system, preferred=preferred)
             language = translator.target_language(translator.request(**settings).tags)
             with in_files(name_of(source, "source")):
                 lines = _translate(translator, test_set.sources or (), batch_size, settings)

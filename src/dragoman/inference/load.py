@@ -6,7 +6,9 @@ from types import MappingProxyType
 from typing import Any, Literal, overload
 
 from dragoman.base.errors import ConfigError, ModelError
+from dragoman.base.log import info
 from dragoman.checkpoint.folder import folder_kind
+from dragoman.checkpoint.systems import NEURAL, system_folders
 from dragoman.engines.choice import AUTOMATIC
 from dragoman.exchange.ctranslate2.folder import is_exported
 from dragoman.inference.abilities import (
@@ -33,7 +35,7 @@ Model = Folders | LoadedObject
 _NONE: Mapping[str, object] = MappingProxyType({})
 
 
-def load(folder: Folders, device: str | None = None, **options: object) -> Any:
+def load(folder: Folders, device: str | None = None, *, system: str | None = None, **options: object) -> Any:
     """Load a model of any kind, also of one that is defined outside the package.
 
     The object is a `Translator`, a `LanguageModel`, a `Predictor`, a `NodePredictor` or a `WordAligner`, or that of the
@@ -41,12 +43,14 @@ def load(folder: Folders, device: str | None = None, **options: object) -> Any:
     ability is a protocol in `dragoman.inference.abilities`.
 
     folder: a model folder, a folder written by `dragoman export`, or several model folders as an ensemble. device: cpu,
-    cuda or cuda:N (default: a GPU if there is one). options: further arguments of the `load` of the object's class,
-    such as `engine`, `precision`, `threads` or `task`.
+    cuda or cuda:N (default: a GPU if there is one). system: the system of the folder, such as neural or phrase_based,
+    if it has several (`Meta.systems`; default: the best one on the validation pairs); an ensemble always consists of
+    the folders' own models. options: further arguments of the `load` of the object's class, such as `engine`,
+    `precision`, `threads` or `task`.
 
     Raises ModelError if a path is not a model folder, if the folder is damaged, and if its kind's module has not been
-    imported; ConfigError for an option that the kind does not have, for models that form no ensemble, and if the loaded
-    object lacks a method that its record promises; and the errors of the object's class.
+    imported; ConfigError for an unknown system, for an option that the kind does not have, for models that form no
+    ensemble, and if the loaded object lacks a method that its record promises; and the errors of the object's class.
 
     >>> import dragoman
     >>> translator = dragoman.load("runs/ende")
@@ -55,15 +59,20 @@ def load(folder: Folders, device: str | None = None, **options: object) -> Any:
     >>> translator.translate(["The dog sleeps."])
     ['...']
     """
-    first = _first(folder)
+    given = _first(folder)
+    chosen = system_folders(folder, system)
+    first = chosen[0]
     kind = kind_of_folder(first)
-    if isinstance(folder, str | Path) or len(folder) == 1:
+    if system is None and first != given:
+        info(f"{given} translates with {first}, the best on its validation pairs (see --system)")
+    if "system" in kind.options:
+        options["system"] = NEURAL  # the model of the chosen folder itself
+    if len(chosen) == 1:
         return _keeping_promises(kind.load(first, device, **options), kind, first)
-    folders = [Path(each) for each in folder]
-    for each in folders:
+    for each in chosen:
         if "ensemble" not in (other := kind_of_folder(each)).abilities:
             raise ModelError(f"{each} {other.refusal('ensemble')}")
-    return _keeping_promises(kind.load(folders, device, **options), kind, first)
+    return _keeping_promises(kind.load(chosen, device, **options), kind, first)
 
 
 @overload
@@ -91,20 +100,30 @@ def model_for(
     ability: Literal["inspect"], model: Model, device: str | None = ..., **options: Any
 ) -> SupportsInspect: ...
 def model_for(
-    ability: str, model: Model, device: str | None = None, *, preferred: Mapping[str, object] = _NONE, **options: object
+    ability: str,
+    model: Model,
+    device: str | None = None,
+    *,
+    system: str | None = None,
+    preferred: Mapping[str, object] = _NONE,
+    **options: object,
 ) -> Any:
     """Return a model for one of its abilities: a loaded one, or that of a folder, which is loaded as `load` does.
 
+    system: as in `load`; by default the best system translates, and the folder's own model has all other abilities.
     preferred: options that are left out for a kind that has no such choice, such as `engine`. A loaded model has none
     of the options. Raises ModelError if the kind lacks the ability, before the model is read, and the errors of `load`.
     """
-    kind = kind_of(model)
     if isinstance(model, LoadedObject):
         return require(model, ability)  # type: ignore[call-overload]
+    if ability != "translate" and system is None:
+        system = NEURAL
+    first = _first(model)
+    kind = kind_of_folder(system_folders(model, system)[0])
     if ability not in kind.abilities:
-        raise ModelError(f"{_first(model)} {kind.refusal(ability)}")
+        raise ModelError(f"{first} {kind.refusal(ability)}")
     chosen = {name: each for name, each in preferred.items() if name in kind.options}
-    return load(model, device, **chosen, **options)
+    return load(model, device, system=system, **chosen, **options)
 
 
 def translator_of(

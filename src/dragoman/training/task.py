@@ -262,6 +262,9 @@ class Job(ABC):
         """Set the section `data.batch` of the run."""
         self.run = self.run.model_copy(update={"data": self.run.data.model_copy(update={"batch": batch})})
 
+    def begin(self) -> None:  # noqa: B027
+        """Write what a run needs in its folder before the first update. Called on the first rank, also on resuming."""
+
     # In the loop:
 
     @abstractmethod

@@ -8,7 +8,7 @@ import typer
 
 from dragoman.cli.command import command
 from dragoman.cli.option_groups import EngineOptions, RequestOptions
-from dragoman.cli.options import Ensemble, Model, OnError, Quiet, SearchSettings
+from dragoman.cli.options import Ensemble, Model, OnError, Quiet, SearchSettings, System
 
 if TYPE_CHECKING:
     from dragoman.addons.documents.document import TranslatedDocument
@@ -49,6 +49,7 @@ def translate_document(
             help="Encoding of a text document, such as windows-1252 (default: what the file shows, else UTF-8).",
         ),
     ] = None,
+    system: System = None,
     ensemble: Ensemble = None,
     request: RequestOptions,
     on_error: OnError = "stop",
@@ -73,6 +74,7 @@ def translate_document(
             [model, *ensemble] if ensemble else model,
             file.content,
             format=format,
+            system=system,
             **asdict(engine_options),
             **request.search_settings(search),
         )

@@ -64,6 +64,7 @@ def translate_document(
     *,
     format: str = "text",
     batch_size: int = 64,
+    system: str | None = None,
     engine: str = "auto",
     precision: str | None = "auto",
     device: str | None = None,
@@ -97,7 +98,7 @@ def translate_document(
     file_format: Format[Content] = get_format(format)
     if isinstance(model, str | Path | Sequence):
         use_threads(threads)
-        model = translator_of(model, device, engine=engine, precision=precision, threads=threads)
+        model = translator_of(model, device, engine=engine, precision=precision, threads=threads, system=system)
     if model.tokenizers.reads_vectors:
         raise ConfigError("this model expects vectors, so it cannot translate a document")
     request = model.request(**settings)

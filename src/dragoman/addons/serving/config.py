@@ -20,6 +20,11 @@ class ModelConfig(Config):
         min_length=1,
         description="Name of the model in metrics and in requests to /v1/predict; null: the name of the folder.",
     )
+    system: str | None = Field(
+        None,
+        description="Model of a folder that has several: neural, phrase_based or dictionary. null: the best one on its "
+        "validation set.",
+    )
     source: str | None = Field(None, description="Code of the source language; null: the code stored in the folder.")
     target: str | None = Field(None, description="Code of the target language; null: the code stored in the folder.")
 

@@ -12,7 +12,7 @@ from dragoman.base.files import check_new_files
 from dragoman.cli.arguments import check_settings
 from dragoman.cli.command import command
 from dragoman.cli.option_groups import AlignmentOptions, DecodingOptions, EngineOptions, RequestOptions
-from dragoman.cli.options import Constraints, Divide, Ensemble, Model, OnError, Quiet, SearchSettings
+from dragoman.cli.options import Constraints, Divide, Ensemble, Model, OnError, Quiet, SearchSettings, System
 
 
 class StandardOutput:
@@ -141,6 +141,7 @@ def translate(
     search: SearchSettings = None,
     *,
     files: FileOptions,
+    system: System = None,
     ensemble: Ensemble = None,
     request: RequestOptions,
     lines: LineOptions,
@@ -166,6 +167,7 @@ def translate(
         [model, *ensemble] if ensemble else model,
         files.source,
         StandardOutput() if files.target is None else files.target,
+        system=system,
         resume=files.resume,
         sampling=sampling,
         attention=alignment.attention,

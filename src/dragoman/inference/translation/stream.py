@@ -58,7 +58,7 @@ class LineStream:
     ) -> None:
         """division: divides the lines; None if they are no text. training_texts: inputs are compared with them."""
         self._engine, self._codec, self._division, self._training_texts = engine, codec, division, training_texts
-        self._constraints = ConstraintFallback(codec)
+        self._constraints = ConstraintFallback(engine, codec)
         self._guard = GuardRetry(engine, codec, self._constraints)
         self._has_warned = False
 
@@ -163,10 +163,9 @@ class LineStream:
         return rows, error
 
     def _check_supported(self, row: Row) -> None:
-        """Raise ConfigError if the engine does not support a row, also with enforced constraints."""
-        for variant in (row, self._codec.enforce_constraints(row)) if row.expected.constraints else (row,):
-            if (reason := self._engine.refusal(variant)) is not None:
-                raise ConfigError(reason)
+        """Raise ConfigError if the engine does not support a row."""
+        if (reason := self._engine.refusal(row)) is not None:
+            raise ConfigError(reason)
 
     def _warn_of_long_text(self, row: Row, request: Request) -> None:
         """Warn of the first long text that is translated as a whole, before its search begins."""

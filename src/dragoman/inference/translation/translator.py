@@ -13,6 +13,7 @@ from dragoman.base.progress import Progress
 from dragoman.base.settings.load import Overrides
 from dragoman.checkpoint.folder import LoadedModel
 from dragoman.checkpoint.meta import Meta
+from dragoman.checkpoint.systems import system_folders
 from dragoman.decode.decoding import Sampling, SearchSettings, search_config
 from dragoman.decode.search import SearchConfig
 from dragoman.engines.choice import EngineChoice
@@ -107,6 +108,7 @@ class Translator:
         precision: str | None = "auto",
         threads: int | None = None,
         *,
+        system: str | None = None,
         aligner: Aligner | None = None,
     ) -> "Translator":
         """Load a model folder, a folder written by `dragoman export`, or several folders as an ensemble.
@@ -118,12 +120,13 @@ class Translator:
         `engines.registry.ENGINES`. precision: float32, or int8 (CPU), float16 (GPU) or bfloat16, which are faster but
         less exact. `auto`: int8 on a CPU if, by the measurement in the model folder, it costs at most 0.2 BLEU, and it
         is faster on this processor; otherwise None: float32 on a CPU, float16 on a GPU, or the stored precision of an
-        exported model. threads: number of threads of engines other than PyTorch (default: one per processor). aligner:
-        aligns words (default: the word aligner in the first folder, or else the decoder's attention). Raises ModelError
-        for a missing or damaged folder or an unsupported model, ConfigError for an unknown device, engine or precision.
+        exported model. threads: number of threads of engines other than PyTorch (default: one per processor). system:
+        as in `dragoman.load`. aligner: aligns words (default: the word aligner in the first folder, or else the
+        decoder's attention). Raises ModelError for a missing or damaged folder or an unsupported model, ConfigError for
+        an unknown device, engine, precision or system.
         """
         keep_large_tensors_on_heap()
-        folders = [Path(folder)] if isinstance(folder, str | Path) else [Path(each) for each in folder]
+        folders = system_folders(folder, system)
         opened, loaded = open_engine(folders, device, EngineChoice(name=engine, precision=precision, threads=threads))
         stored, head = find_aligner(folders[0], loaded.config)
         search = loaded.config.get("search")

@@ -15,6 +15,7 @@ from dragoman.base.journal import work_folder
 from dragoman.base.log import info, quietly, warn
 from dragoman.base.machine.device import use_threads
 from dragoman.base.settings.load import Overrides, load_settings
+from dragoman.checkpoint.systems import NEURAL
 from dragoman.data.files.lines import count_lines, open_lines
 from dragoman.decode.decoding import Sampling
 from dragoman.inference.abilities import SupportsLines
@@ -168,7 +169,8 @@ def backtranslate(
     rules = load_settings(defaults, filters, FilterConfig)
     check(text, output)
     with quietly(quiet):
-        translator = translator_of(model, device, precision=None, threads=threads)
+        # The filters need probabilities of translations, which statistical models do not compute.
+        translator = translator_of(model, device, precision=None, threads=threads, system=NEURAL)
         translator.warn_unfinished = False  # the filters count truncated translations
         _check_direction(translator, language)
         request = translator.request(

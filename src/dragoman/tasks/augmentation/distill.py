@@ -13,6 +13,7 @@ from dragoman.base.log import info, quietly
 from dragoman.base.machine.device import use_threads
 from dragoman.base.settings.load import Overrides, all_overrides, load_settings
 from dragoman.checkpoint.folder import CONFIG, folder_kind
+from dragoman.checkpoint.systems import NEURAL
 from dragoman.data.corpora.corpus import FORMS, CorpusConfig
 from dragoman.data.corpora.pairs.formats import format_of
 from dragoman.data.corpora.readers import read_pairs
@@ -274,7 +275,9 @@ def distill(
             teacher, recipe, beam, choice == "closest", originals, batch_size, precision, divide
         )
         distillation.check(resume)
-        translator = translator_of(teacher, device, engine=engine, precision=precision, threads=threads)
+        translator = translator_of(  # the neural system, whose vocabularies the student has
+            teacher, device, engine=engine, precision=precision, threads=threads, system=NEURAL
+        )
         translator.warn_unfinished = False  # the filters count truncated translations
         corpora = distillation.teacher_pairs(translator)
         for pairs in corpora:

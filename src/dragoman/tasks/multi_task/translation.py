@@ -209,6 +209,10 @@ class MultiTaskTranslation(TaskMixture):
             {member.name: member.job.validator(member.part(model), device) for member in self._members}
         )
 
+    def begin(self) -> None:
+        """See `Job.begin`."""
+        self._translation.begin()
+
     def measure(self, folder: Path) -> None:
         """See `Job.measure`; measured by translation."""
         self._translation.measure(folder)

@@ -78,15 +78,17 @@ class TuningConfig(Config):
     """Minimum error rate training (Och 2003): weights that maximise BLEU of n-best lists of the validation set.
 
     In each round, the validation set is translated with the current weights, and exact line searches maximise BLEU over
-    all translations found so far. The weights with the best translations of the validation set are kept.
+    all translations found so far. The weights with the best translations of the validation set are kept. Tuning ends
+    when two rounds in succession find no better weights.
     """
 
-    rounds: int = Field(8, ge=1, description="Maximum number of rounds.")
-    nbest: int = Field(100, ge=2, description="Number of translations per sentence and round.")
-    restarts: int = Field(3, ge=0, description="Number of random starting points of the line searches in each round.")
+    rounds: int = Field(5, ge=1, description="Maximum number of rounds.")
+    nbest: int = Field(50, ge=2, description="Number of translations per sentence and round.")
+    beam: int = Field(30, ge=1, description="`search.beam` in tuning.")
+    restarts: int = Field(0, ge=0, description="Number of random starting points of the line searches in each round.")
     seed: int = Field(1, ge=0, description="Seed of the starting points.")
     sentences: int | None = Field(
-        None, ge=1, description="Number of sentences, from the start of the validation set; null: all."
+        400, ge=1, description="Number of sentences, from the start of the validation set; null: all."
     )
 
 

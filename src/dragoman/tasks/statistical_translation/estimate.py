@@ -1,6 +1,7 @@
 """`estimate` aligns a corpus, builds the tables of a statistical translation model, tunes its weights and writes it."""
 
 import time
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -54,9 +55,13 @@ _STORED_OPTIONS = 100
 class Estimation:
     """The steps of a run, in order."""
 
-    def __init__(self, run: StatisticalRun) -> None:
-        """Read the validation set. Raises ConfigError and DataError."""
+    def __init__(self, run: StatisticalRun, prepared: Path | None = None) -> None:
+        """Read the validation set. Raises ConfigError and DataError.
+
+        prepared: folder of prepared corpora; None: the folder `prepared` beside `out`.
+        """
         self._run, self._threads = run, run.threads or default_threads()
+        self._folder = prepared or run.out.parent / "prepared"
         check_readable(*run.data.corpora)
         if run.bleu_tokenizer != AUTO:
             check_tokenizer(run.bleu_tokenizer)
@@ -69,17 +74,20 @@ class Estimation:
         self._bleu_tokenizer = choose_tokenizer(language, [self._references], run.bleu_tokenizer)
         self._bleu_tokenizer.report()
 
+    def check_held_out(self) -> None:
+        """Report validation pairs that are also training pairs."""
+        data, held_out = self._run.data, PairSet(str(self._run.data.valid), self._sources, self._references)
+        report(check_pairs(data.corpora, [held_out], data.source_language, data.target_language))
+
     def run(self) -> EstimationResult:
         """Estimate the model and write its folder."""
         run = self._run
-        held_out = PairSet(str(run.data.valid), self._sources, self._references)
-        report(check_pairs(run.data.corpora, [held_out], run.data.source_language, run.data.target_language))
         languages = run.data.source_language, run.data.target_language
         prepared = prepare(
             run.data.corpora,
             run.data.cleaning,
             run.text,
-            run.out.parent / "prepared",
+            self._folder,
             languages=languages,
             scoring=pair_scoring(run.data.cleaning),
         )
@@ -176,10 +184,7 @@ class Estimation:
             sources = [decoder.encode(text, each) for (text, _), each in zip(pairs, ids, strict=True)]
             references = [reference for _, reference in pairs]
             metric = ngram_metrics()["bleu"].with_tokenizer(self._bleu_tokenizer.name)
-            tuner = WeightTuning(
-                decoder, tokenizers.target, sources, references, metric=metric, stack=self._run.search.beam
-            )
-            found = tuner.run(tuning)
+            found = WeightTuning(decoder, tokenizers.target, sources, references, metric=metric).run(tuning)
             info(f"Tuning: BLEU {found.before:.2f} with the initial weights, {found.after:.2f} with the tuned weights")
             weights = found.weights
         names = model.config.method.features
@@ -203,4 +208,6 @@ class Estimation:
 
 def estimate(run: StatisticalRun) -> EstimationResult:
     """Estimate the model of a run and write its folder. Raises ConfigError, DataError and ResourceError."""
-    return Estimation(run).run()
+    estimation = Estimation(run)
+    estimation.check_held_out()
+    return estimation.run()

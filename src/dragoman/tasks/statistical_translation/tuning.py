@@ -16,6 +16,9 @@ from dragoman.text.tokenizer import Tokenizer
 
 Weights = NDArray[np.float64]
 
+_PATIENCE = 2
+"""Number of successive rounds without better weights after which tuning ends."""
+
 
 @dataclass
 class _Pool:
@@ -46,10 +49,9 @@ class WeightTuning:
         references: Sequence[str],
         *,
         metric: NgramMetric,
-        stack: int,
     ) -> None:
-        """tokenizer: that of the target. metric: maximised over the development set. stack: as in `translate`."""
-        self._decoder, self._tokenizer, self._metric, self._stack = decoder, tokenizer, metric, stack
+        """tokenizer: that of the target. metric: maximised over the development set."""
+        self._decoder, self._tokenizer, self._metric = decoder, tokenizer, metric
         self._sources, self._references = sources, references
         self._pools = [_Pool() for _ in sources]
 
@@ -61,15 +63,17 @@ class WeightTuning:
         """
         weights = self._decoder.weights
         best: tuple[float, Weights] | None = None
-        before, number = 0.0, 0
+        before, number, since = 0.0, 0, 0
         for number in range(config.rounds + 1):
-            score, new = self._translate(weights, config.nbest)
-            info(f"Tuning: round {number}, {self._metric.name} {score:.2f} on the validation set")
+            score, new = self._translate(weights, config)
+            info(f"Tuning: round {number}, {self._metric.name} {score:.2f} on {len(self._sources):,} validation pairs")
             if best is None:
                 before = score
             if best is None or score > best[0]:
-                best = score, weights
-            if not new or number == config.rounds:
+                best, since = (score, weights), 0
+            else:
+                since += 1
+            if not new or since == _PATIENCE or number == config.rounds:
                 break
             lists = Lists(
                 [np.array(list(pool.features.values())) for pool in self._pools],
@@ -83,12 +87,12 @@ class WeightTuning:
         self._decoder.weights = best[1]
         return TunedWeights(best[1], before, best[0], number)
 
-    def _translate(self, weights: Weights, nbest: int) -> tuple[float, int]:
+    def _translate(self, weights: Weights, config: TuningConfig) -> tuple[float, int]:
         """Return the score of the best translations, and the number of translations that are new in the pools."""
         self._decoder.weights = weights
         added, sums = 0, []
         with Progress("Tuning", "sentences", len(self._sources)) as progress:
-            found = self._decoder.translate(self._sources, self._stack, nbest)
+            found = self._decoder.translate(self._sources, config.beam, config.nbest)
             for row, (pool, outputs) in enumerate(zip(self._pools, found, strict=True)):
                 added += self._add(pool, outputs, self._references[row])
                 sums.append(self._statistics(outputs[:1], self._references[row])[0])

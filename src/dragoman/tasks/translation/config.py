@@ -250,6 +250,9 @@ class TranslationLoopConfig(LoopConfig):
         return self
 
 
+SystemName = Literal["dictionary", "phrase_based"]
+
+
 class TranslationTask(Task):
     """Translation from one language to another. YAML: `task: {kind: translation}`, the default."""
 
@@ -265,6 +268,12 @@ class TranslationRun(RunConfig):
     model: ModelConfig = Field(ModelConfig(), description="Model architecture.")
     train: TranslationLoopConfig = Field(TranslationLoopConfig(), description="Training loop.")
     search: SearchConfig = Field(SearchConfig(), description="Default search settings of the trained model.")
+    systems: Literal["auto"] | tuple[SystemName, ...] = Field(
+        "auto",
+        description="Statistical models that are estimated on the same pairs before training. The folder translates "
+        "with the best model on the validation set. auto: dictionary and phrase_based for up to 20,000 pairs of one "
+        "language pair, unless the run starts from a trained model; []: none.",
+    )
     auxiliary_tasks: AuxiliaryTasksConfig | None = Field(
         None, description="Auxiliary tasks that the model learns in the same run."
     )

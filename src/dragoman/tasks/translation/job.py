@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.log import info, warn
@@ -38,6 +38,7 @@ from dragoman.tasks.translation.lengths import check_lengths
 from dragoman.tasks.translation.objectives.guided_alignment import TokenLinks
 from dragoman.tasks.translation.objectives.scheduled_sampling import ALWAYS, ScheduledSampling
 from dragoman.tasks.translation.precision_cost import measure_after_training, pooled_pairs
+from dragoman.tasks.translation.systems import Systems, requested_systems, validation_scores
 from dragoman.tasks.translation.validation import (
     build_validators,
     check_tags,
@@ -96,6 +97,8 @@ class TranslationJob(CorpusJob):
         self._resampler: Resampler | None = None
         self._links: TokenLinks | None = None
         self.auxiliary_data: dict[str, str] = {}
+        requested_systems(run, 0)  # checks the setting
+        self._systems = Systems((), "bleu")
 
     def check_initial_values(self) -> None:
         """Check the first lines of the files of word vectors, and warn of a reward without a trained model."""
@@ -145,6 +148,10 @@ class TranslationJob(CorpusJob):
         if len(set(self._bleu_tokenizers)) == 1:
             train = train.model_copy(update={"bleu_tokenizer": self._bleu_tokenizers[0]})
             self.run = self.run.model_copy(update={"train": train})
+
+    def begin(self) -> None:
+        """Estimate the statistical models of `systems`."""
+        self._systems = Systems.estimate(self.run, self.examples, self._bleu_tokenizers[0])
 
     def build(self) -> Seq2Seq:
         """Build the model. Raises ConfigError if a text has more tokens than the model has positions."""
@@ -260,16 +267,30 @@ class TranslationJob(CorpusJob):
             }
         )
 
+    def write(
+        self,
+        folder: Path,
+        parameters: Mapping[str, Tensor],
+        step: int,
+        validation: Validation | None,
+        averaged_steps: tuple[int, ...] = (),
+    ) -> None:
+        """Write a model folder, and record the systems in that of the run."""
+        super().write(folder, parameters, step, validation, averaged_steps)
+        if folder == self.run.out:
+            self._systems.record(folder, validation_scores(validation, self.contents["valid"].name))
+
     def card_scores(self, validation: Validation) -> list[tuple[str, Score]]:
         """Return BLEU, chrF and perplexity."""
         return [(validation[key].name, validation[key]) for key in ("bleu", "chrf", "perplexity")]
 
     def measure(self, folder: Path) -> None:
-        """Add the shortlist and the aligner, and measure what int8 costs on the validation sets."""
+        """Add the shortlist and the aligner, measure what int8 costs, and compare the systems."""
         data = self.run.data
         if data.shortlist is not None:
             add_shortlist(folder, data.shortlist, self.prepared, self.meta(0, None, ()))
         measure_after_training(folder, pooled_pairs(self._held_out))
+        self._systems.report(folder)
         if data.aligner is not None:
             add_word_aligner(folder, data.aligner, self.prepared, self.meta(0, None, ()))
 

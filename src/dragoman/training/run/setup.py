@@ -65,6 +65,9 @@ def assemble(config: RunConfig, open_job: OpenJob, resume: bool) -> Iterator[Ses
         _claim_folder(prepared, ranks)
         resumed = prepared.snapshot is not None
         with interruption_message(start_message(config.out, ranks.distributed, resumed)):
+            if ranks.is_main:
+                prepared.job.begin()
+            ranks.wait()
             session = _build_session(prepared, ranks, stack, config.train.model_fields_set)
         yield session
 

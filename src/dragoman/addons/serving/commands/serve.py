@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from dragoman.cli.command import command
-from dragoman.cli.options import Device, Engine, Precision, Threads
+from dragoman.cli.options import Device, Engine, Precision, System, Threads
 
 
 @command(
@@ -45,6 +45,7 @@ def serve(
         Path | None,
         typer.Option("--config", metavar="FILE.yaml", help="Settings file; options override its settings."),
     ] = None,
+    system: System = None,
     device: Device = None,
     engine: Engine = "auto",
     precision: Precision = None,
@@ -87,6 +88,9 @@ def serve(
         settings["models"] = [_model(path, None if predicts else next(pairs)) for path, predicts in listed]
     elif models:
         settings["models"] = [_model(path, None) for path in models]
+    if system is not None:
+        for each in settings.get("models", []):
+            each["system"] = system
     serve(config, settings)
 
 

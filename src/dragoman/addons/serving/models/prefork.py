@@ -129,6 +129,7 @@ def load_translator(model: ModelConfig, engine: EngineConfig, aligner: Aligner |
         engine=engine.name,
         precision=engine.precision,
         threads=engine.threads,
+        system=model.system,
         **options,
     )
     translator = cast("ServedTranslator", loaded)

@@ -14,6 +14,7 @@ from dragoman.addons.serving.queueing.batcher import Backend, Batcher, BatchList
 from dragoman.addons.serving.queueing.line_queue import Hypotheses
 from dragoman.base.errors import ConfigError, DragomanError
 from dragoman.base.log import info
+from dragoman.checkpoint.systems import system_folder
 from dragoman.data.workers import available_cores
 from dragoman.engines.choice import AUTOMATIC
 from dragoman.engines.native.automatic_precision import automatic_precision
@@ -97,7 +98,7 @@ class ServedModel:
             return f"engine.precision is {'null' if setting is None else setting}"
         if precision in ("float32", "int8") and not is_exported(self._config.path):
             with suppress(DragomanError, OSError):
-                chosen = automatic_precision(self._config.path)
+                chosen = automatic_precision(system_folder(self._config.path, self._config.system))
                 if chosen.precision == precision:
                     return chosen.reason
         return f"{precision}: the default of the engine"

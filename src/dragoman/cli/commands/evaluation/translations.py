@@ -9,7 +9,7 @@ from dragoman.cli.arguments import check_settings, pairs_of
 from dragoman.cli.command import command
 from dragoman.cli.commands.evaluation.options import Json, print_json
 from dragoman.cli.option_groups import SearchOptions
-from dragoman.cli.options import BatchSize, Device, Divide, Ensemble, PairsFile, Quiet, SearchSettings, Threads
+from dragoman.cli.options import BatchSize, Device, Divide, Ensemble, PairsFile, Quiet, SearchSettings, System, Threads
 
 if TYPE_CHECKING:
     from dragoman.evaluation.results import Evaluation
@@ -64,6 +64,7 @@ def translations(
         ),
     ] = None,
     as_json: Json = False,
+    system: System = None,
     ensemble: Ensemble = None,
     options: SearchOptions,
     divide: Divide = True,
@@ -84,7 +85,7 @@ def translations(
     check_settings(search or [], "search.minimum_length=3", "--source FILE --reference FILE")
     corpus, search = pairs_of(pairs, search or [])
     if model is None:
-        reject_options({"--ensemble": ensemble}, "with a model to translate with")
+        reject_options({"--ensemble": ensemble, "--system": system}, "with a model to translate with")
     settings = options.search_settings(search)
     settings["divide"] = divide
     printed: list[Evaluation] = []
@@ -103,6 +104,7 @@ def translations(
         tokenizer=tokenizer,
         tokenized=tokenized,
         on_result=None if as_json else print_part,
+        system=system,
         batch_size=batch_size,
         device=device,
         threads=threads,

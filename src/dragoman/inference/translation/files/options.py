@@ -22,6 +22,7 @@ Options = TypeVar("Options")
 class FileSettings(RequestSettings, total=False):
     """Keyword arguments of `translate_file`: those of `Translator.request` and the fields of the classes below."""
 
+    system: str | None
     engine: str
     precision: str | None
     device: str | None
@@ -45,6 +46,7 @@ class FileSettings(RequestSettings, total=False):
 class EngineOptions:
     """Options of the engine. batch_size: in sentences. The other fields are as in `Translator.load`."""
 
+    system: str | None = None
     engine: str = "auto"
     precision: str | None = "auto"
     device: str | None = None
@@ -54,6 +56,7 @@ class EngineOptions:
     def load(self, model: str | Path | Sequence[str | Path], aligner: Aligner | None) -> SupportsLines:
         """Load a model with these options. Raises the same errors as `translator_of`."""
         options: dict[str, Any] = {} if aligner is None else {"aligner": aligner}
+        options["system"] = self.system
         return translator_of(
             model, self.device, engine=self.engine, precision=self.precision, threads=self.threads, **options
         )

@@ -11,6 +11,7 @@ from dragoman.base.errors import in_files, reject_options
 from dragoman.base.log import quietly
 from dragoman.base.machine.device import use_threads
 from dragoman.checkpoint.folder import fingerprint_of
+from dragoman.checkpoint.systems import system_folders
 from dragoman.inference.translation.files.faulty_lines import on_error_of
 from dragoman.inference.translation.files.line_translation import AlignmentWriter, Destination, LineTranslation
 from dragoman.inference.translation.files.options import (
@@ -112,7 +113,8 @@ def translate_file(
             with in_files(source, files.prefix), translation.progress(target) as progress:
                 translation.write(target, progress, companion)
             return TranslatedText(None, target.lines)
-        recorded = {**translation.settings(), "model": fingerprint_of(model), "precision": translator.engine.precision}
+        digest = fingerprint_of(system_folders(model, engine.system))
+        recorded = {**translation.settings(), "model": digest, "precision": translator.engine.precision}
         with (
             translated_file(target, translation.inputs, recorded, resume, files.alignments) as file,
             in_files(source, files.prefix),

@@ -15,6 +15,7 @@ from dragoman.base.settings.config import Config
 from dragoman.base.settings.load import dump_settings, load_settings
 from dragoman.checkpoint.folder import fingerprint
 from dragoman.checkpoint.meta import Meta
+from dragoman.checkpoint.systems import NEURAL
 from dragoman.inference.abilities import SupportsLines, SupportsScorePairs
 from dragoman.inference.generation.language_model import LanguageModel
 from dragoman.inference.load import translator_of
@@ -126,7 +127,9 @@ class Features:
         self._config = config
         if config.reverse is not None:
             folder = config.reverse.folder
-            loaded = translator_of(folder, device, needs=ReverseTranslator, precision=None, threads=threads)
+            loaded = translator_of(  # the neural system, because a phrase-based model scores no pairs
+                folder, device, needs=ReverseTranslator, precision=None, threads=threads, system=NEURAL
+            )
             self._reverse = cast("ReverseTranslator", loaded)
             check_direction(config.reverse, self._reverse.meta, model)
             self._tags = self._reverse.source_tags.of(config.reverse.to, config.reverse.tags)

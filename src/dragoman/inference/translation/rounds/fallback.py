@@ -5,7 +5,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import replace
 
 from dragoman.decode.search import Hypothesis
-from dragoman.engines.engine import Row
+from dragoman.engines.engine import Engine, Row
 from dragoman.inference.control.control import Control, Requirements
 from dragoman.inference.translation.codec import Codec
 from dragoman.inference.translation.result import Translation
@@ -19,12 +19,13 @@ class ConstraintFallback:
     """Selects the hypotheses that meet all requirements; if there are none, constructs such a translation.
 
     The following methods are tried in order. If the constraints were not enforced in the first search, the search is
-    repeated with the constraints enforced. Then the parts between protected spans are translated separately and joined.
-    Finally, these parts are copied from the source, with the glossary's terms translated.
+    repeated with the constraints enforced, if the engine can enforce them. Then the parts between protected spans are
+    translated separately and joined. Finally, these parts are copied from the source, with the glossary's terms
+    translated.
     """
 
-    def __init__(self, codec: Codec) -> None:
-        self._codec = codec
+    def __init__(self, engine: Engine, codec: Codec) -> None:
+        self._engine, self._codec = engine, codec
 
     def translations(self, row: Row, source: str, control: Control, hypotheses: Sequence[Hypothesis]) -> Steps:
         """Return the translations of a row: its hypotheses that meet all requirements, or a single patched one.
@@ -36,11 +37,12 @@ class ConstraintFallback:
             return found
         if row.expected.constraints:
             row = self._codec.enforce_constraints(row)
-            answer = yield Search([row])
-            assert answer is not None
-            (hypotheses,) = answer
-            if found := self._meeting(row, requirements, hypotheses):
-                return found
+            if self._engine.refusal(row) is None:
+                answer = yield Search([row])
+                assert answer is not None
+                (hypotheses,) = answer
+                if found := self._meeting(row, requirements, hypotheses):
+                    return found
         best = self._codec.decode(hypotheses[0], row.constraints)
         text = yield from self._assembled(row, requirements)
         return [replace(best, text=text, patched=True)]

@@ -1,0 +1,93 @@
+"""The systems of a model folder: the trained model itself, and statistical models that were estimated beside it.
+
+A run on a small corpus estimates statistical models on the same pairs, because they are often better there. `meta.json`
+records the scores of all systems on the same validation pairs, and the folder translates with the best of them.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from dragoman.base.errors import ConfigError, ModelError
+from dragoman.base.files import atomic_write
+from dragoman.checkpoint.card.markdown import table, with_section
+from dragoman.checkpoint.folder import CARD, META, read_meta
+from dragoman.checkpoint.meta import SystemRecord, dump_meta, parse_meta
+
+NEURAL = "neural"
+"""The name of the system that a folder's own files contain, whatever its kind."""
+
+SYSTEMS = "systems"
+"""The folder of the other systems in a model folder."""
+
+
+def system_folder(folder: Path, name: str | None = None) -> Path:
+    """Return the model folder of a system: of the best one by default, which is `folder` itself if it has no others.
+
+    name: a name in `Meta.systems`, or neural. Raises ConfigError for an unknown name, and ModelError for a damaged
+    `meta.json` and if the folder of the system is missing.
+    """
+    systems = _systems(folder)
+    if name == NEURAL or (not systems and name is None):
+        return folder
+    chosen = systems[0] if name is None else next((each for each in systems if each.name == name), None)
+    if chosen is None:
+        names = ", ".join(each.name for each in systems) or NEURAL
+        raise ConfigError(f"{folder} has no system {name!r}: expected one of {names}")
+    found = folder / chosen.folder
+    if not found.is_dir():
+        raise ModelError(
+            f"{folder} translates with the system {chosen.name}, but {found} is missing: copy the whole folder, or "
+            f"select the model itself (--system {NEURAL})"
+        )
+    return found
+
+
+def system_folders(folder: str | Path | Sequence[str | Path], name: str | None) -> list[Path]:
+    """Return the folder of a system of a model folder, as `system_folder` does, or the folders of an ensemble.
+
+    Raises ConfigError for an ensemble of other systems than the folders' own models.
+    """
+    folders = [Path(folder)] if isinstance(folder, str | Path) else [Path(each) for each in folder]
+    if len(folders) == 1:
+        return [system_folder(folders[0], name)]
+    if name not in (None, NEURAL):
+        raise ConfigError(f"an ensemble consists of the neural models of its folders: leave out --system {name}")
+    return folders
+
+
+def _systems(folder: Path) -> tuple[SystemRecord, ...]:
+    """Return the recorded systems; none if the folder has no `meta.json`, about which its loader complains."""
+    path = folder / META
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ()
+    return parse_meta(text, str(path)).systems
+
+
+def write_systems(folder: Path, systems: Sequence[SystemRecord]) -> None:
+    """Record the systems of a model folder in its metadata and on its card.
+
+    systems: the best first; that of the folder itself has the name `NEURAL` and no folder.
+    """
+    card = folder / CARD
+    atomic_write(card, with_section(card.read_text(encoding="utf-8"), "Systems", _card_section(systems)))
+    meta = read_meta(folder).model_copy(update={"systems": tuple(systems)})
+    atomic_write(folder / META, dump_meta(meta))
+
+
+def _card_section(systems: Sequence[SystemRecord]) -> list[str]:
+    names = list(dict.fromkeys(score.metric for each in systems for score in each.scores))
+    values = [{score.metric: f"{score.value:.2f}" for score in each.scores} for each in systems]
+    rows = [
+        (each.title, *(scores.get(name, "–") for name in names), f"`{each.folder or '.'}`")
+        for each, scores in zip(systems, values, strict=True)
+    ]
+    data = next((score.data for each in systems for score in each.scores), "")
+    return [
+        f"All systems were trained on the same pairs and scored on the same validation pairs{data and f', {data}'}. "
+        "The folder translates with the first one; `--system` (in Python `system=`) selects another. The validation "
+        "pairs also selected the checkpoint of the neural model and the weights of the phrase-based model.",
+        "",
+        *table(("system", *names, "folder"), rows),
+    ]

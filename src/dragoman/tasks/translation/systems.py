@@ -1,0 +1,162 @@
+"""Statistical models that a run on a small corpus estimates on the same pairs, because they are often better there."""
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from dragoman.base.errors import ConfigError, DragomanError
+from dragoman.base.log import info, quietly, warn
+from dragoman.checkpoint.folder import read_meta
+from dragoman.checkpoint.meta import RecordedScore, SystemRecord
+from dragoman.checkpoint.precision_cost import read_precision_cost
+from dragoman.checkpoint.systems import NEURAL, SYSTEMS, write_systems
+from dragoman.metrics.registry import METRICS
+from dragoman.models.kinds.statistical import DictionaryConfig, PhraseBasedConfig, StatisticalConfig
+from dragoman.tasks.statistical_translation.config import StatisticalDataConfig, StatisticalRun
+from dragoman.tasks.statistical_translation.estimate import Estimation
+from dragoman.tasks.translation.config import SystemName, TranslationRun
+from dragoman.training.validation import Validation
+
+LARGEST = 20_000
+"""Number of pairs up to which `systems: auto` estimates statistical models.
+
+On Multi30k, the phrase-based model is 6 BLEU better than the neural one with 4,000 pairs, and 6 BLEU worse with 29,000.
+"""
+
+_METHODS = {"dictionary": DictionaryConfig(), "phrase_based": PhraseBasedConfig()}
+_METRICS = ("bleu", "chrf")
+
+
+class Systems:
+    """The systems of a run, whose statistical models are in the folder `systems` of the run."""
+
+    def __init__(self, records: Sequence[SystemRecord], metric: str) -> None:
+        """records: of the statistical models. metric: key of the metric that decides, bleu or chrf."""
+        self._records, self._metric = records, METRICS[metric].name
+
+    @classmethod
+    def estimate(cls, run: TranslationRun, pairs: int, bleu_tokenizer: str) -> "Systems":
+        """Estimate the models that `run.systems` requests, unless an earlier process of the run has done so.
+
+        pairs: number of training pairs. bleu_tokenizer: that of the validation set. A model that cannot be estimated is
+        left out with a warning.
+        """
+        names = requested_systems(run, pairs)
+        if names:
+            info(f"Systems: estimating {' and '.join(map(_title, names))} on the same pairs, in about a minute")
+        records = [_record(run, name, bleu_tokenizer) for name in names]
+        return cls([each for each in records if each is not None], "chrf" if run.train.metric == "chrf" else "bleu")
+
+    def record(self, folder: Path, neural: Mapping[str, RecordedScore]) -> None:
+        """Write the systems to the run's folder, the best first. neural: scores of the neural model, by metric."""
+        if self._records:
+            write_systems(folder, self.ranked(SystemRecord(name=NEURAL, scores=tuple(neural.values()))))
+
+    def report(self, folder: Path) -> None:
+        """Compare the final model, translating with its own search settings, with the other systems, and report it.
+
+        The validations of a run are faster, with `train.validation_beam`. The measurement of int8 has translated the
+        same pairs with the settings that users get.
+        """
+        if not self._records:
+            return
+        scores = {each.metric: each for each in neural_record(folder).scores}
+        cost = read_precision_cost(folder)
+        if cost is not None and cost.sentences == cost.set_size:
+            measured = {cost.bleu_signature: cost.float32.bleu, cost.chrf_signature: cost.float32.chrf}
+            scores = {
+                name: each.model_copy(update={"value": measured.get(each.signature, each.value)})
+                for name, each in scores.items()
+            }
+        self.record(folder, scores)
+        ranked = read_meta(folder).systems
+        listed = "; ".join(f"{each.title} {self._value(each):.2f}" for each in ranked)
+        info(f"Systems: {self._metric} on the validation pairs: {listed}.")
+        others = " (--system neural selects the neural model)" if ranked[0].name != NEURAL else ""
+        info(
+            f"{folder} translates with the {ranked[0].title}, which is better than the {ranked[1].title} by "
+            f"{self._value(ranked[0]) - self._value(ranked[1]):.2f} {self._metric}{others}."
+        )
+
+    def ranked(self, neural: SystemRecord) -> list[SystemRecord]:
+        """Return all systems, the best first. Of equal ones, the neural model is the first."""
+        return sorted([neural, *self._records], key=self._value, reverse=True)
+
+    def _value(self, record: SystemRecord) -> float:
+        score = record.score(self._metric)
+        return -1.0 if score is None else score.value
+
+
+def requested_systems(run: TranslationRun, pairs: int) -> tuple[SystemName, ...]:
+    """Return the names of the statistical models that a run estimates.
+
+    `auto` requests both for a plain corpus of up to `LARGEST` pairs, unless the run continues a trained model. Raises
+    ConfigError if the settings name some, but the data are not plain.
+    """
+    obstacle = _obstacle(run)
+    if run.systems == "auto":
+        is_first = run.train.start is None and run.train.teacher is None and run.task.kind == "translation"
+        return ("dictionary", "phrase_based") if pairs <= LARGEST and is_first and obstacle is None else ()
+    if run.systems and obstacle is not None:
+        raise ConfigError(f"systems: statistical models do not support {obstacle}: set systems=[]")
+    return run.systems
+
+
+def _obstacle(run: TranslationRun) -> str | None:
+    """Return what statistical models do not support in the data of a run, or None."""
+    data, text = run.data, run.text
+    corpora = (*data.corpora, *data.valid_sets)
+    if any(each.all_tags for each in corpora) or text.tags or text.source_prefix or data.inline_symbols:
+        return "tags, prefixes and placeholders"
+    if any(each.weight != 1 for each in corpora) or data.temperature is not None:
+        return "weights of corpora"
+    if text.vectors is not None:
+        return "word vectors as sources"
+    return "several validation sets" if len(data.valid_sets) > 1 else None
+
+
+def validation_scores(validation: Validation | None, data: str) -> dict[str, RecordedScore]:
+    """Return BLEU and chrF of a validation as records, by metric. data: name of the validation set."""
+    if validation is None:
+        return {}
+    scores = [validation[key] for key in _METRICS]
+    return {
+        each.name: RecordedScore(metric=each.name, value=each.value, signature=each.signature, data=data)
+        for each in scores
+    }
+
+
+def neural_record(folder: Path) -> SystemRecord:
+    """Return the record of the neural model in the folder of a run that recorded its systems."""
+    return next(each for each in read_meta(folder).systems if each.name == NEURAL)
+
+
+def _title(name: str) -> str:
+    return f"a {SystemRecord(name=name).title}"
+
+
+def _record(run: TranslationRun, name: SystemName, bleu_tokenizer: str) -> SystemRecord | None:
+    """Return the record of a model, which is estimated unless its folder exists."""
+    folder = run.out / SYSTEMS / name
+    if not folder.is_dir():
+        started = time.monotonic()
+        try:
+            with quietly(True):
+                Estimation(_statistical_run(run, name, bleu_tokenizer), run.out.parent / "prepared").run()
+        except DragomanError as error:  # the neural model does not need it
+            warn(f"{_title(name)} was not estimated: {error}")
+            return None
+        scores = ", ".join(f"{each.metric} {each.value:.2f}" for each in read_meta(folder).scores)
+        info(f"Systems: {_title(name)}: {scores} on the validation pairs, in {time.monotonic() - started:.0f} s")
+    return SystemRecord(name=name, folder=f"{SYSTEMS}/{name}", scores=read_meta(folder).scores)
+
+
+def _statistical_run(run: TranslationRun, name: SystemName, bleu_tokenizer: str) -> StatisticalRun:
+    data = run.data
+    return StatisticalRun(
+        data=StatisticalDataConfig(train=data.corpora, valid=data.valid_sets[0], cleaning=data.cleaning, **data.card()),
+        model=StatisticalConfig(method=_METHODS[name]),
+        bleu_tokenizer=bleu_tokenizer,
+        threads=run.train.threads,
+        out=run.out / SYSTEMS / name,
+    )

@@ -1,0 +1,180 @@
+"""A run on a small corpus estimates statistical models too, and its folder translates with the best system."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from adjectives import sentences
+from training_runs import MACHINE
+
+import dragoman
+from dragoman.base.errors import ConfigError, ModelError
+from dragoman.checkpoint.folder import read_meta
+from dragoman.checkpoint.meta import RecordedScore, SystemRecord
+from dragoman.checkpoint.systems import NEURAL, write_systems
+from dragoman.cli.main import main
+from dragoman.inference.load import model_for
+from dragoman.inference.translation.translator import Translator
+from dragoman.tasks.statistical_translation.estimate import Estimation
+from dragoman.tasks.train import load_recipe, train
+from dragoman.tasks.translation import systems
+from dragoman.tasks.translation.systems import requested_systems
+
+SOURCE = "The red dog sees the old house."
+
+
+@pytest.fixture(scope="module")
+def recipe(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+    folder = tmp_path_factory.mktemp("corpus")
+    for name, pairs in (("train", sentences(150, 1)), ("valid", sentences(20, 2))):
+        (folder / f"{name}.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
+    return {
+        "data": {"train": {"pairs": f"{folder}/train.tsv"}, "valid": {"pairs": f"{folder}/valid.tsv"}},
+        "model": {"preset": "tiny", "width": 16},
+        "text": {"subword": {"size": 300}},
+        "train": {**MACHINE, "max_steps": 1, "ema": None},
+        "systems": ["dictionary", "phrase_based"],
+        "out": str(folder / "run"),
+    }
+
+
+@pytest.fixture(scope="module")
+def trained(recipe: dict[str, object]) -> Path:
+    """The folder of a run with one update, whose phrase-based model is much better."""
+    return train(recipe, quiet=True).folder
+
+
+@pytest.fixture
+def folder(trained: Path, tmp_path: Path) -> Path:
+    """A copy of the folder, which a test may change."""
+    shutil.copytree(trained, tmp_path / "run")
+    return tmp_path / "run"
+
+
+def test_systems_are_recorded_best_first(trained: Path) -> None:
+    """The metadata and the card have the scores of all systems on the same validation pairs, by the same metrics."""
+    records = read_meta(trained).systems
+    assert [each.name for each in records] == ["phrase_based", "dictionary", NEURAL]
+    assert [each.folder for each in records] == ["systems/phrase_based", "systems/dictionary", ""]
+    bleu = [each.score("BLEU") for each in records]
+    assert all(bleu)
+    assert len({(each.signature, each.data) for each in bleu if each}) == 1
+    values = [each.value for each in bleu if each]
+    assert values == sorted(values, reverse=True)
+    card = (trained / "README.md").read_text()
+    assert f"| phrase-based model | {values[0]:.2f} |" in card
+    assert card.index("| phrase-based model") < card.index("| neural model")
+
+
+def test_folder_translates_with_the_best_system(trained: Path) -> None:
+    """`load` and `Translator.load` open the best system, and `system` selects another; each is a folder of its own."""
+    best = dragoman.load(trained)
+    assert best.kind.name == "statistical"
+    assert best.translate([SOURCE]) == Translator.load(trained).translate([SOURCE])
+    assert best.translate([SOURCE]) == dragoman.load(trained / "systems" / "phrase_based").translate([SOURCE])
+    assert best.translate([SOURCE]) == ["Le chien rouge voit le maison vieux."]
+    neural = dragoman.load(trained, system=NEURAL)
+    assert neural.kind.name == Translator.load(trained, system=NEURAL).kind.name == "encoder_decoder"
+    dictionary = dragoman.load(trained, system="dictionary").translate([SOURCE])
+    assert (
+        dictionary == dragoman.load(trained / "systems" / "dictionary").translate([SOURCE]) != best.translate([SOURCE])
+    )
+
+
+def test_commands_choose_the_system(trained: Path, tmp_path: Path) -> None:
+    """`translate` and `evaluate` use the best system, or that of `--system`."""
+    (tmp_path / "input").write_text(f"{SOURCE}\n")
+
+    def output(*options: str) -> str:
+        path = tmp_path / f"output{len(list(tmp_path.iterdir()))}"
+        arguments = ["translate", str(trained), "-q", "-i", str(tmp_path / "input"), "-o", str(path), *options]
+        assert main(arguments) == 0
+        return path.read_text()
+
+    assert output() == output("--system", "phrase_based") == "Le chien rouge voit le maison vieux.\n"
+    assert output("--system", "neural", "--beam", "1") != output()
+    pairs = sentences(10, 3)
+    sources, references = [source for source, _ in pairs], [target for _, target in pairs]
+    best, neural = (
+        dragoman.evaluate(trained, source=sources, reference=references, metric=["bleu"], system=each, quiet=True)
+        for each in (None, NEURAL)
+    )
+    assert best["bleu"].value > 80 > neural["bleu"].value
+
+
+def test_inspection_uses_the_neural_model(trained: Path) -> None:
+    """Other abilities than translation are those of the folder's own model, and so is an ensemble."""
+    assert model_for("inspect", trained).kind.name == "encoder_decoder"
+    assert model_for("score", trained).kind.name == "encoder_decoder"
+    assert dragoman.load([trained, trained]).kind.name == "encoder_decoder"
+    with pytest.raises(ConfigError, match="ensemble consists of the neural models"):
+        dragoman.load([trained, trained], system="phrase_based")
+
+
+def test_neural_model_wins(folder: Path) -> None:
+    """If the neural model has the best score, the folder translates with it."""
+    records = [each for each in read_meta(folder).systems if each.name != NEURAL]
+    write_systems(folder, [SystemRecord(name=NEURAL, scores=(RecordedScore(metric="BLEU", value=99),)), *records])
+    assert dragoman.load(folder).kind.name == "encoder_decoder"
+    assert dragoman.load(folder, system="phrase_based").kind.name == "statistical"
+
+
+def test_ties_are_won_by_the_neural_model(tmp_path: Path) -> None:
+    """Of equally good systems, the neural model is the first: it can do more."""
+    record = SystemRecord(name="dictionary", folder="x", scores=(RecordedScore(metric="BLEU", value=12),))
+    neural = record.model_copy(update={"name": NEURAL})
+    ranked = systems.Systems([record], "bleu").ranked(neural)
+    assert [each.name for each in ranked] == [NEURAL, "dictionary"]
+
+
+def test_unknown_and_missing_systems_are_reported(folder: Path) -> None:
+    """A name that the folder does not have is rejected, and so is a folder that was copied without its systems."""
+    with pytest.raises(ConfigError, match="no system 'rules': expected one of phrase_based, dictionary, neural"):
+        dragoman.load(folder, system="rules")
+    shutil.rmtree(folder / "systems")
+    with pytest.raises(ModelError, match="phrase_based is missing: copy the whole folder, or .*--system neural"):
+        dragoman.load(folder)
+    assert dragoman.load(folder, system=NEURAL).kind.name == "encoder_decoder"
+
+
+def test_folder_without_systems(folder: Path) -> None:
+    """A folder without a record is its own and only system."""
+    meta = json.loads((folder / "meta.json").read_text())
+    del meta["systems"]
+    (folder / "meta.json").write_text(json.dumps(meta))
+    assert dragoman.load(folder).kind.name == dragoman.load(folder, system=NEURAL).kind.name == "encoder_decoder"
+    with pytest.raises(ConfigError, match="no system 'phrase_based': expected one of neural"):
+        dragoman.load(folder, system="phrase_based")
+
+
+def test_resumed_run_keeps_its_systems(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A resumed run estimates only the systems that are missing, and records all of them again."""
+    estimated = []
+    original = Estimation.run
+
+    def counted(self: Estimation) -> object:
+        estimated.append(self._run.out.name)
+        return original(self)
+
+    monkeypatch.setattr(Estimation, "run", counted)
+    shutil.rmtree(folder / "systems" / "dictionary")
+    train(folder, {"train.max_steps": 2}, resume=True, quiet=True)
+    assert estimated == ["dictionary"]
+    assert [each.name for each in read_meta(folder).systems] == ["phrase_based", "dictionary", NEURAL]
+    assert read_meta(folder).step in (1, 2)
+
+
+def test_automatic_systems(recipe: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """`auto` estimates both models for small plain corpora only; names require data that the models support."""
+    monkeypatch.setattr(systems, "LARGEST", 1000)
+    run = load_recipe({**recipe, "systems": "auto"}, {})
+    both = "dictionary", "phrase_based"
+    assert requested_systems(run, 1000) == both
+    assert requested_systems(run, 1001) == ()
+    tagged = {"text.tags": ["polite"]}
+    assert requested_systems(load_recipe({**recipe, "systems": "auto"}, tagged), 1) == ()
+    assert requested_systems(load_recipe({**recipe, "systems": []}, {}), 1) == ()
+    assert requested_systems(load_recipe(recipe, {}), 10**6) == both
+    with pytest.raises(ConfigError, match="do not support tags"):
+        requested_systems(load_recipe(recipe, tagged), 1)
