@@ -301,7 +301,7 @@ def test_every_task_compares_before_it_prepares(
     monkeypatch.setattr("dragoman.tasks.labelled.job.train_tokenizers", stop)
     path = tmp_path / "corpus"
     path.write_text("".join("\t".join(pair) + "\n" for pair in TRAIN[:40]), encoding="utf-8")
-    key = "text" if "language" in task else "path" if task == "classification" else "tsv"
+    key = "text" if "language" in task else "path" if task == "classification" else "pairs"
     corpus = {key: str(path)} | ({"columns": {"text": 1, "label": 2}} if task == "classification" else {})
     recipe = f"task: {{kind: {task}}}\ndata: {{train: {corpus}, valid: {corpus}}}\n"
     recipe += f"train: {{max_steps: 1}}\nout: {tmp_path}/run\n"

@@ -205,7 +205,7 @@ def test_a_prefix_is_rejected_where_it_would_have_no_effect(
     tmp_path: Path, recipe: dict[str, Any], message: str
 ) -> None:
     (tmp_path / "train.tsv").write_text("a dog runs in the park\tgood\na cat sleeps\tbad\n" * 4)
-    key = {"classification": "path", "language_model": "text"}.get(recipe["task"]["kind"], "tsv")
+    key = {"classification": "path", "language_model": "text"}.get(recipe["task"]["kind"], "pairs")
     data = {name: {key: str(tmp_path / "train.tsv")} for name in ("train", "valid")}
     run: Callable[[], Any] = lambda: train(  # noqa: E731
         {**recipe, "data": data, "text": {"source_prefix": PREFIX}, "out": str(tmp_path / "run")}, quiet=True

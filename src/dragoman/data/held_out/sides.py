@@ -65,9 +65,9 @@ class Reversal:
 class Sides:
     """Profiles of both sides of the training pairs."""
 
-    def __init__(self, pairs: Sequence[tuple[str, str]]) -> None:
-        """pairs: a sample. Every other pair is used to check whether the sides can be distinguished."""
-        known, held_out = pairs[::2], pairs[1::2]
+    def __init__(self, pairs: Sequence[tuple[str, str]], check: bool = True) -> None:
+        """pairs: a sample. check: whether every other pair is used to check that the sides can be distinguished."""
+        known, held_out = (pairs[::2], pairs[1::2]) if check else (pairs, [])
         source, target = (LetterProfile(pair[side] for pair in known) for side in (0, 1))
         self._preferences = {
             sequence: target.log_probability(sequence) - source.log_probability(sequence)
@@ -80,6 +80,10 @@ class Sides:
     def compare(self, pairs: Sequence[tuple[str, str]]) -> Reversal | None:
         """Return how similar pairs are to the other side; None if the sides cannot be distinguished."""
         return self._compare(pairs) if self.are_distinct else None
+
+    def is_exchanged(self, source: str, target: str) -> bool:
+        """Return whether a pair is more similar to the training pairs with its sides exchanged."""
+        return self._preference(source) > self._preference(target)
 
     def _compare(self, pairs: Sequence[tuple[str, str]]) -> Reversal | None:
         # texts that are the same on both sides, such as names, have no direction

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from pydantic import Field
 
 from dragoman.base.errors import ConfigError
-from dragoman.base.log import quietly
+from dragoman.base.log import quietly, warn
 from dragoman.base.settings.config import Config
 from dragoman.base.settings.load import PYTHON, Overrides, parse_settings
 from dragoman.data.cleaning.clean import report_cleaning
@@ -16,6 +16,7 @@ from dragoman.data.cleaning.rules import PairRules, TextRules
 from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
 from dragoman.data.corpora.documents import read_passages
 from dragoman.data.corpora.readers import read_pairs
+from dragoman.data.held_out.mixed import MixedSidesDetector
 from dragoman.statistical.alignment.pair_scoring import pair_scoring
 from dragoman.tasks.train import Recipe, load_recipe
 from dragoman.text.normalization import Normalization
@@ -75,7 +76,9 @@ def check_data(
     corpus: as in `data.train`, such as `{"source": …, "target": …}`. A corpus with `text` or `field` is plain text.
     cleaning: settings of `data.cleaning` that differ from the defaults. The limit on subword tokens is not checked,
     because there is no tokeniser yet. source_language, target_language: languages of pairs, as in `data`. language:
-    language of plain text. Text in scripts of other languages is dropped. normalization: as `text.normalization`.
+    language of plain text. Text in scripts of other languages is dropped. normalization: as `text.normalization`. Warns
+    if the sides of some pairs seem to be exchanged.
+
     Raises ConfigError for invalid settings, DataError for files that cannot be read, and ModelError if
     `cleaning.aligner` is not an aligner.
 
@@ -100,7 +103,12 @@ def check_data(
         config = _config(cleaning or {}, CleaningConfig).with_languages(*languages)
         pair_rules = PairRules(config, str(pairs), side_names=pairs.side_names)
         scoring = pair_scoring(config)
-        return report_cleaning(read_pairs(pairs), pair_rules, normalization=normalization, scoring=scoring)
+        detector = MixedSidesDetector()
+        watched = detector.watch(read_pairs(pairs))
+        report = report_cleaning(watched, pair_rules, normalization=normalization, scoring=scoring)
+        if (mixed := detector.finish()) is not None:
+            warn(f"{pairs}: {mixed.describe()}.")
+        return report
 
 
 def check_recipe(recipe: Recipe, overrides: Overrides = ()) -> Iterator[tuple[str, CleaningReport]]:
