@@ -84,17 +84,26 @@ def only_requested_systems() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(autouse=True)
-def quick_reports(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Skip the slowest parts of a run, except for tests marked `real_reports`.
+REAL_REPORTS = ((report, "draw_curves"), (utilisation, "_SIZE"), (utilisation, "_SECONDS"))
+"""The slowest parts of a run: plots and the speed measurement."""
+ORIGINALS = [getattr(module, name) for module, name in REAL_REPORTS]
 
-    They are plots and the speed measurement.
-    """
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_reports() -> Iterator[None]:
+    """Skip the slowest parts of a run, in fixtures of modules as well."""
+    with pytest.MonkeyPatch.context() as patch:
+        for (module, name), quick in zip(REAL_REPORTS, (lambda log, png: None, {"cpu": 64}, 0.001), strict=True):
+            patch.setattr(module, name, quick)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def real_reports(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Restore them for a test marked `real_reports`."""
     if "real_reports" in request.keywords:
-        return
-    monkeypatch.setattr(report, "draw_curves", lambda log, png: None)
-    monkeypatch.setattr(utilisation, "_SIZE", {"cpu": 64})
-    monkeypatch.setattr(utilisation, "_SECONDS", 0.001)
+        for (module, name), original in zip(REAL_REPORTS, ORIGINALS, strict=True):
+            monkeypatch.setattr(module, name, original)
 
 
 @pytest.fixture(scope="module")
