@@ -51,7 +51,7 @@ test-docs: $(VENV)/.dev
 	$(PYTEST) -m "commands and not slow" $(PYTEST_ARGS) tests/documentation tests/addons/lecture
 
 test-all: $(VENV)/.dev
-	$(PYTEST) $(PYTEST_ARGS)
+	$(PYTEST) --hypothesis-profile=thorough $(PYTEST_ARGS)
 
 test-levels: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python tests/fixtures/levels.py -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)

@@ -18,9 +18,13 @@ from dragoman.native import compiler
 from dragoman.training.profiling import utilisation
 from dragoman.training.progress import report
 
-settings.register_profile("busy", suppress_health_check=[HealthCheck.too_slow], deadline=None)
+settings.register_profile("busy", suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=30)
 settings.load_profile("busy")
-"""The machine is shared by several workers and other programs, so the duration of an example is not checked."""
+"""The machine is shared by several workers and other programs, so the duration of an example is not checked. Each run
+draws other examples, so a few of them suffice.
+"""
+settings.register_profile("thorough", settings.get_profile("busy"), max_examples=100)
+"""More examples, for `make test-all`."""
 settings.register_profile("fixed", settings.get_profile("busy"), derandomize=True)
 """The same examples in each run (`pytest --hypothesis-profile=fixed`)."""
 

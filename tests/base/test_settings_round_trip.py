@@ -25,7 +25,7 @@ tricky = st.sampled_from(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100)
 @given(
     st.builds(
         Everything,

@@ -160,7 +160,6 @@ def test_an_exhaustive_beam_finds_the_best_outputs_that_meet_the_constraints(toy
             same(found[: len(best)], best)
 
 
-@settings(max_examples=40, deadline=None)
 @given(decoder=TOYS, sources=SOURCES, config=CONFIGS, data=st.data())
 def test_small_beams_are_allocated_as_defined(
     decoder: RecurrentToy, sources: list, config: SearchConfig, data: st.DataObject
@@ -192,7 +191,7 @@ def test_constraints_are_always_met_in_any_batch(
         same(found, searched(decoder, toy_memory([sources[row]]), config, alone, [prefixes[row]])[0])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100)
 @given(given=st.lists(CONSTRAINT, max_size=4), tokens=st.lists(st.sampled_from([4, 5, 6, 7]), max_size=9))
 def test_the_automaton_equals_brute_force(given: list, tokens: list) -> None:
     required = [constraint(*ways) for ways in given]

@@ -175,7 +175,6 @@ def test_coverage_an_exhaustive_beam_equals_brute_force() -> None:
     assert changed  # otherwise the penalty would not matter here
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     sources=SOURCES,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from given_logits import GivenLogits
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from plain_search import Rules, plain_search
 from searching import sampled, searched
@@ -119,7 +119,6 @@ def test_samples_begin_with_prefixes_too(toy: Any) -> None:
     assert sampled(decoder, memory, config, numbers) == sampled(decoder, memory, config, numbers, [[]] * 3)
 
 
-@settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10**6), sources=SOURCES, config=configs(), beta=COVERAGE, last=st.integers(1, 3))
 def test_an_output_without_allowed_continuation_keeps_its_score(
     seed: int, sources: list, config: SearchConfig, beta: float, last: int

@@ -27,7 +27,6 @@ from dragoman.models.interface import Memory, State
 from dragoman.text.symbols import BOS, EOS
 
 
-@settings(max_examples=40, deadline=None)
 @given(decoder=TOYS, sources=SOURCES, beam=st.integers(1, 5), most=st.integers(1, 8))
 @example(decoder=MarkovToy(SIZE, 1), sources=[[1]], beam=3, most=3)  # a finished hypothesis replaces an unfinished one
 def test_the_shrinking_beam_is_deck_004s_algorithm(decoder: MarkovToy, sources: list, beam: int, most: int) -> None:
@@ -78,7 +77,6 @@ def in_groups(draw: st.DrawFn) -> SearchConfig:
     return draw(configs()).model_copy(update={**changes, "diversity": diversity})
 
 
-@settings(max_examples=60, deadline=None)
 @given(decoder=TOYS, sources=SOURCES, config=in_groups(), prefix=st.lists(st.just(5), max_size=2))
 @example(decoder=MarkovToy(SIZE, 784), sources=[[4]], config=NOT_THE_FIRST, prefix=[])
 def test_groups_follow_the_published_algorithm(
@@ -193,7 +191,6 @@ def token_log_probabilities(decoder: MarkovToy, memory: Memory, found: Hypothesi
     return force(decoder, memory, inputs, labels, keep)[0].tolist()  # type: ignore[no-any-return]
 
 
-@settings(max_examples=40, deadline=None)
 @given(decoder=TOYS, sources=SOURCES, config=configs() | in_groups(), data=st.data())
 def test_every_token_rescores_under_forced_decoding(
     decoder: RecurrentToy, sources: list, config: SearchConfig, data: st.DataObject

@@ -100,7 +100,6 @@ class Shrinking(BeamSizes):
         return Sizes(left, left)
 
 
-@settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10**6), levels=st.integers(2, 4), sources=SOURCES, config=configs(), data=st.data())
 def test_a_restriction_of_some_sentences_and_one_with_a_state(
     seed: int, levels: int, sources: list, config: SearchConfig, data: st.DataObject
@@ -122,7 +121,6 @@ def test_a_restriction_of_some_sentences_and_one_with_a_state(
         same(pairs[row], plain_search(decoder, alone, config, rules=Rules(no_pair)))
 
 
-@settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10**6), sources=SOURCES, config=configs(), weight=st.sampled_from([0.3, 2.0]))
 def test_another_decoder_can_be_fused(seed: int, sources: list, config: SearchConfig, weight: float) -> None:
     decoder, other, memory = RecurrentToy(SIZE, seed), RecurrentToy(SIZE, seed + 1), toy_memory(sources)
@@ -132,7 +130,6 @@ def test_another_decoder_can_be_fused(seed: int, sources: list, config: SearchCo
         same(found, plain_search(decoder, one(memory, row), config, rules=Rules(added=added)))
 
 
-@settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10**6), sources=SOURCES, config=configs(), reward=st.sampled_from([0.2, 1.5]))
 def test_a_scoring_rule_bounds_later_scores(seed: int, sources: list, config: SearchConfig, reward: float) -> None:
     decoder, memory = RecurrentToy(SIZE, seed), toy_memory(sources)
@@ -141,7 +138,6 @@ def test_a_scoring_rule_bounds_later_scores(seed: int, sources: list, config: Se
         same(found, plain_search(decoder, one(memory, row), config, rules=Rules(reward=reward)))
 
 
-@settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10**6), sources=SOURCES, config=configs())
 def test_a_beam_shrinks_with_the_hypotheses_that_finish(seed: int, sources: list, config: SearchConfig) -> None:
     decoder, memory = MarkovToy(SIZE, seed), toy_memory(sources)
@@ -151,7 +147,6 @@ def test_a_beam_shrinks_with_the_hypotheses_that_finish(seed: int, sources: list
             same(found, plain_search(decoder, one(memory, row), config, rules=Rules(shrinks=True)))
 
 
-@settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10**6), sources=SOURCES, data=st.data())
 def test_each_sentence_of_a_batch_may_have_its_own_settings(seed: int, sources: list, data: st.DataObject) -> None:
     decoder, memory = AttendingToy(SIZE, seed), toy_memory(sources)

@@ -91,7 +91,6 @@ def check_steps(tree: SearchTree, decoder: Decoder, memory: Memory, config: Sear
         finished += sum(node.fate is Fate.FINISHED for node in ranked)
 
 
-@settings(max_examples=40, deadline=None)
 @given(decoder=TOYS, sources=SOURCES, config=configs(), prefix=st.lists(st.just(5), max_size=2))
 def test_a_tree_contains_what_a_plain_search_considers(
     decoder: RecurrentToy, sources: list, config: SearchConfig, prefix: list
@@ -109,7 +108,6 @@ def test_a_tree_contains_what_a_plain_search_considers(
         assert result(tree, config) == [(each.tokens, each.finished, each.score) for each in plain]
 
 
-@settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10**6), sources=SOURCES, config=in_groups(), beta=COVERAGE | st.just(0.0))
 def test_the_result_of_groups_can_be_reconstructed_from_the_tree(
     seed: int, sources: list, config: SearchConfig, beta: float

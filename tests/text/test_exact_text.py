@@ -31,7 +31,7 @@ def tokenizer() -> Tokenizer:
     return train_tokenizers(config, CORPUS, CORPUS).source
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=100)
 @given(text=TEXT)
 @example("")
 @example(" ")
@@ -46,14 +46,14 @@ def test_round_trip(tokenizer: Tokenizer, text: str) -> None:
     assert len(tokenizer.pieces(ids)) == len(ids)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100)
 @given(text=TEXT, seed=st.integers(0, 2**32))
 def test_without_dropout_resampling_equals_the_library(tokenizer: Tokenizer, text: str, seed: int) -> None:
     ids = tokenizer.encode(text)
     assert tokenizer.resample(ids, np.random.default_rng(seed), 0.0) == ids
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100)
 @given(text=TEXT, seed=st.integers(0, 2**32), dropout=st.floats(0.01, 0.99))
 def test_dropout_keeps_the_text_and_follows_its_seed(
     tokenizer: Tokenizer, text: str, seed: int, dropout: float
@@ -64,7 +64,7 @@ def test_dropout_keeps_the_text_and_follows_its_seed(
     assert tokenizer.resample(ids, np.random.default_rng(seed), dropout) == first
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100)
 @given(ids=st.lists(st.integers(0, 300)))
 def test_any_ids_can_be_decoded_and_shown(tokenizer: Tokenizer, ids: list[int]) -> None:
     assert isinstance(tokenizer.decode(ids), str)

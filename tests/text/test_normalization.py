@@ -37,7 +37,7 @@ def learn(kind: str = "bpe", **text: object) -> Tokenizer:
     return train_tokenizers(TextConfig.model_validate({"subword": subword, **text}), COMPOSED * 2, []).source
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100)
 @given(text=TEXT, form=st.sampled_from(["nfc", "nfkc", "none"]))
 def test_parts_are_normalised_independently(text: str, form: str) -> None:
     normalised = NormalisedText.of(text, form)  # type: ignore[arg-type]

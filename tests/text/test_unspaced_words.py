@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import regex
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.data.cleaning.clean import clean
@@ -71,7 +71,6 @@ def test_the_shared_letters_are_those_of_the_unicode_database() -> None:
 
 
 @pytest.mark.parametrize("pattern", [RUN, CHARACTER, CHINESE_CHARACTER_OR_RUN])
-@settings(max_examples=100, deadline=None)
 @given(
     text=st.one_of(st.text(), st.lists(st.sampled_from([*LINES.values(), *"ーあ漢กไ้〇a1 \u0301\u200d"])).map("".join))
 )

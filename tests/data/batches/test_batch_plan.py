@@ -12,7 +12,7 @@ LENGTHS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=2
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100)
 @given(
     lengths=LENGTHS,
     tokens=st.integers(1, 400),
@@ -40,7 +40,6 @@ def test_every_row_once_and_within_the_budget(
     assert [batch.tolist() for batch in again.batches] == [batch.tolist() for batch in plan.batches]
 
 
-@settings(max_examples=100, deadline=None)
 @given(lengths=LENGTHS, tokens=st.integers(1, 400), sentences=st.none() | st.integers(1, 20), seed=st.integers(0, 9))
 def test_packed_batches_contain_every_row_once_and_keep_within_the_budget_of_tokens(
     lengths: NDArray[np.int32], tokens: int, sentences: int | None, seed: int
@@ -57,7 +56,6 @@ def test_packed_batches_contain_every_row_once_and_keep_within_the_budget_of_tok
         np.testing.assert_allclose(plan.padding_waste, 1 - real / (len(plan) * tokens), atol=1e-12)
 
 
-@settings(max_examples=100, deadline=None)
 @given(lengths=LENGTHS, tokens=st.integers(1, 400), sentences=st.none() | st.integers(1, 20), seed=st.integers(0, 9))
 def test_planned_batches_have_few_numbers_of_rows(
     lengths: NDArray[np.int32], tokens: int, sentences: int | None, seed: int
@@ -80,7 +78,6 @@ def test_most_planned_batches_have_one_of_few_numbers_of_rows() -> None:
     assert len(few) < 0.3 * len(any_number)
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     lengths=LENGTHS.filter(len),
     tokens=st.integers(1, 400),

@@ -30,7 +30,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     shrink(monkeypatch)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100)
 @given(size=st.integers(1, 5000), key=st.integers(0, 2**63))
 def test_a_network_is_a_permutation(size: int, key: int) -> None:
     order = Permutation(size, key)
@@ -52,7 +52,6 @@ def test_a_network_mixes_like_a_table() -> None:
     assert (first == second).sum() < 10
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     parts=st.lists(st.tuples(st.integers(1, 300), st.sampled_from([1, 2, 3])), min_size=1, max_size=4),
     seed=st.integers(0, 2**63),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -14,7 +14,6 @@ from dragoman.data.cleaning import duplicates
 from dragoman.data.cleaning.duplicates import mark_duplicates
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     blocks=st.lists(st.lists(st.tuples(st.integers(0, 12), st.booleans()), max_size=40), max_size=8),
     elsewhere=st.lists(st.lists(st.integers(0, 12), max_size=9), max_size=3),

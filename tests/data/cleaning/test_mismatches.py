@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from embedded_corpus import generate
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -29,7 +29,6 @@ def few_decoys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dragoman.data.cleaning.mismatches._FEWEST_DECOYS", 100)
 
 
-@settings(max_examples=40, deadline=None)
 @given(share=st.floats(0.0, 0.4), distance=st.floats(4.0, 6.0), seed=st.integers(0, 1000))
 def test_limit_loses_few_good_pairs_and_drops_little_from_good_corpora(
     share: float, distance: float, seed: int

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -71,7 +71,6 @@ def expected(documents: list[list[Passage]], config: TextCleaningConfig) -> list
     return found
 
 
-@settings(max_examples=50, deadline=None)
 @given(texts=DOCUMENTS, longest=st.integers(5, 60), size=st.integers(1, 6), limit=st.integers(20, 200))
 def test_whole_documents_are_dropped_and_counted_once(texts: list[str], longest: int, size: int, limit: int) -> None:
     config = TextCleaningConfig(script_fraction=0.4)

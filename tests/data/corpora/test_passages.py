@@ -25,7 +25,7 @@ def divided(text: str, longest: int, parts: list[str] | None = None) -> list[Pas
         return list(divide_into_passages(1, [text] if parts is None else parts))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100)
 @given(text=TEXT, longest=st.integers(1, 30), data=st.data())
 def test_the_passages_are_the_document(text: str, longest: int, data: st.DataObject) -> None:
     found = divided(text, longest)
@@ -51,7 +51,7 @@ def learned() -> dict[str, Tokenizer]:
     }
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=100)
 @given(text=TEXT, longest=st.integers(8, 40), kind=st.sampled_from(list(KINDS)))
 @example(text="dog dog dog dog\n\n\n dog dog", longest=8, kind="bpe")
 @example(text="dog dog dog dog\n\n\n dog dog", longest=8, kind="word")

@@ -67,7 +67,6 @@ def shown(own: Tokenizer, ids: list[int], line: InlineText, meant: dict[str, str
     return own.decode([UNK if number >= first_symbol(own) else number for number in ids], unknown)
 
 
-@settings(max_examples=60, deadline=None)
 @given(kind=KIND, source=LINE, target=LINE, seed=SEED)
 def test_replaced_spans_are_restored(kind: str, source: str, target: str, seed: int) -> None:
     own = tokenizer(kind)
@@ -84,7 +83,6 @@ def test_replaced_spans_are_restored(kind: str, source: str, target: str, seed: 
         assert shown(own, ids, line, meant) == composed.text(meant)
 
 
-@settings(max_examples=40, deadline=None)
 @given(kind=KIND, source=LINE, target=LINE, line=SEED)
 def test_marks_of_terms_can_be_removed(kind: str, source: str, target: str, line: int) -> None:
     """The text between ⟨as⟩ and ⟨/term⟩ is in the target; without it, the source is unchanged."""
@@ -102,7 +100,6 @@ def test_marks_of_terms_can_be_removed(kind: str, source: str, target: str, line
     assert sum(number >= first_symbol(tokenizer(kind)) for number in ids) == 3 * pair.terms
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     kind=KIND,
     text=st.lists(
@@ -129,7 +126,6 @@ def test_resampled_subwords_keep_symbols_and_text(source: str, target: str, seed
     assert shown(own, again[1:], line, meant) == source
 
 
-@settings(max_examples=40, deadline=None)
 @given(source=LINE, target=LINE, line=SEED)
 def test_placeholders_do_not_depend_on_terms(source: str, target: str, line: int) -> None:
     alone, both = PairMarking(SPANS, None)(source, target, line), PairMarking(SPANS, TERMS)(source, target, line)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from tiny_language_model import BYTE_LEVEL, tiny_tokenizers
 
@@ -31,7 +31,6 @@ def pieces(stream: TextStream, ids: Sequence[int]) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_any_tokens(kind: str, data: st.DataObject) -> None:
     """Including random bytes that are not valid text."""
@@ -43,7 +42,6 @@ def test_any_tokens(kind: str, data: st.DataObject) -> None:
     assert before + "".join(pieces(TextStream(tokenizer, prompt), ids)) == tokenizer.decode([*prompt, *ids])
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text(max_size=12), st.lists(st.text("ab 狗🐕", min_size=1, max_size=3), max_size=3))
 def test_any_text_up_to_a_stop_string(text: str, stop: list[str]) -> None:
     tokenizer = KINDS["bpe"]

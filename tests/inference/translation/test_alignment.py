@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from closeness import assert_close
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from learned_vocabularies import KINDS, TEXT, learn
 from tiny_model import SOURCES, TARGETS, tiny_config, tiny_model, tiny_tokenizers, write_tiny_model
 from toys import fit
@@ -84,7 +84,6 @@ def learned() -> dict[str, Tokenizer]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=60, deadline=None)
 @given(text=TEXT)
 @example("  two  blanks  ")
 @example("a\u00a0b\u2003c\u3000d\x1fe")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tiny_model import write_tiny_model
 
@@ -208,7 +208,6 @@ def test_from_python() -> None:
     assert done.lines == 1 and Path("out").read_text() == Path("links").read_text() == "\n"
 
 
-@settings(max_examples=150, deadline=None)
 @given(text=st.text(max_size=60) | st.text(alphabet="ab ,.;\u0301\n。", max_size=80), limit=st.integers(1, 12))
 def test_the_parts_of_a_text_join_to_the_text(text: str, limit: int) -> None:
     parts = divide(text, lambda part: len(part) <= limit)

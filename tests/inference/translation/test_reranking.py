@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tiny_language_model import write_tiny_language_model
 from tiny_model import SOURCES, TARGETS, tiny_config, write_tiny_model
@@ -37,7 +37,6 @@ TEXTS = [*SOURCES, "", "dogs run in the park ."]
 NUMBERS = st.integers(-4, 4).map(float)
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.lists(st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=6), min_size=1, max_size=3))
 def test_no_line_is_above_the_envelope(lines: list[list[tuple[float, float]]]) -> None:
     levels, slopes = (np.array(each) for each in zip(*(line for of in lines for line in of), strict=True))

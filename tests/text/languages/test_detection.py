@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.base.errors import ConfigError
@@ -142,7 +142,6 @@ def some_languages() -> Detector:
     return Detector(["en", "zh-Hans", "zh-Hant", "ru"])
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.text(max_size=60))
 def test_any_text_has_an_answer_of_the_same_form(text: str) -> None:
     found = some_languages().detect(text)

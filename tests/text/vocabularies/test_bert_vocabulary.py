@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from bert_folders import hard_lines
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.base.errors import DataError, ModelError
@@ -57,7 +57,6 @@ def test_no_text_reaches_special_symbols_and_tags(tokenizer: BertTokenizer) -> N
         assert all(number == UNK or len(SPECIAL_SYMBOLS) <= number < first_tag for number in tokenizer.encode(line))
 
 
-@settings(max_examples=80, deadline=None)
 @given(
     text=st.one_of(
         st.text(), st.lists(st.sampled_from([*LINES, " ", "\x00", "é", "e\u0301", "中", "ﬁ", "İ"])).map("".join)

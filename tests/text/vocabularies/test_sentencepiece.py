@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.base.errors import ConfigError, DataError, ModelError
@@ -48,7 +48,6 @@ def test_normalised_text_of_known_characters_is_kept(learned: SentencePieceToken
     assert learn().document() == learned.document()
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text())
 def test_unknown_pieces_are_words_that_can_be_restored(learned: SentencePieceTokenizer, text: str) -> None:
     ids = learned.encode(text)

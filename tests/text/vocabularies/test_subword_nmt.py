@@ -133,7 +133,7 @@ SYMBOL = st.text(alphabet="ab<", min_size=1, max_size=3)
 PAIR = st.tuples(SYMBOL, st.one_of(SYMBOL, SYMBOL.map(lambda symbol: symbol + "</w>"), st.just("</w>")))
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=100)
 @given(
     merges=st.lists(PAIR, min_size=1, max_size=25),
     words=st.lists(st.text(alphabet="ab<", min_size=1, max_size=12), min_size=1, max_size=6),

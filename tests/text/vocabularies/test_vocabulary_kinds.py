@@ -49,7 +49,7 @@ def test_special_symbols_are_first_and_no_text_reaches_them(learned: dict[str, T
     assert tokenizer.decode([1, *ids, 2, 0, 0]) == LINES[0]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100)
 @given(text=TEXT, kind=st.sampled_from(KINDS))
 @example(text="##a a## a#", kind="wordpiece")
 @example(text="<0xE2>▁ <0xE2>", kind="unigram")
@@ -68,7 +68,7 @@ def test_only_unknowns_are_lost(learned: dict[str, Tokenizer], text: str, kind: 
     assert tokenizer.decode(ids, unknown) == expected
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100)
 @given(ids=st.lists(st.integers(0, 99)), kind=st.sampled_from(KINDS))
 def test_any_ids_are_decoded_and_shown(learned: dict[str, Tokenizer], ids: list[int], kind: str) -> None:
     tokenizer = learned[kind]

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
@@ -48,7 +48,6 @@ def train(model: nn.Module, optimisers: list[torch.optim.Optimizer], first: int,
             optimiser.step()
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(1, 3), st.integers(1, 12), st.integers(1, 12), st.integers(0, 2**31), st.floats(1e-6, 1e6))
 def test_singular_vectors_stay_and_singular_values_approach_one(
     count: int, rows: int, columns: int, seed: int, scale: float

@@ -5,7 +5,7 @@ from math import cos, pi
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
@@ -105,7 +105,6 @@ SCHEDULES = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(SCHEDULES, st.integers(1, 10_000), st.floats(0.0, 1.0))
 def test_never_negative_and_never_above_the_peak(schedule: Any, step: int, progress: float) -> None:
     assert 0 <= schedule.rate(step, progress, 512) <= schedule.peak * (1 + 1e-9)

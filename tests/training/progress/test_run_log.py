@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -54,7 +54,6 @@ def test_values_that_are_not_finite_are_left_out() -> None:
     assert (steps.tolist(), values.tolist()) == ([2.0], [5.0])
 
 
-@settings(max_examples=60, deadline=None)
 @given(arrays(np.float64, st.integers(1, 300), elements=st.floats(-1e6, 1e6)), st.integers(1, 20), st.booleans())
 def test_thinning_keeps_the_extremes_of_each_pixel(y: np.ndarray, pixels: int, equal: bool) -> None:
     x = np.zeros(len(y)) if equal else np.arange(len(y), dtype=np.float64)

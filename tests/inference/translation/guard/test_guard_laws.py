@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.inference.translation.guard.copied import is_copied
@@ -19,14 +19,12 @@ LATIN = Guard(frozenset({"Latn"}))
 
 
 @given(TEXTS)
-@settings(max_examples=150, deadline=None)
 def test_a_text_as_its_own_translation_is_only_a_copy(text: str) -> None:
     assert {finding.kind for finding in Guard(two_languages=False).findings(text, text)} == set()
     assert {finding.kind for finding in LATIN.findings(text, text)} <= {"copy", "script"}
 
 
 @given(TEXTS, TEXTS)
-@settings(max_examples=150, deadline=None)
 def test_any_pair_can_be_checked(source: str, output: str) -> None:
     found = LATIN.findings(source, output)
     assert len({finding.kind for finding in found}) == len(found)
@@ -35,7 +33,6 @@ def test_any_pair_can_be_checked(source: str, output: str) -> None:
 
 
 @given(st.lists(st.text("bcd", min_size=2, max_size=5), min_size=1, max_size=5), st.integers(3, 6))
-@settings(max_examples=60, deadline=None)
 def test_repetitions_are_a_loop_unless_the_source_repeats_as_often(phrase: list[str], times: int) -> None:
     looped = " ".join(["so", *phrase * times, "on"])
     assert repeated_phrase("one text", looped) is not None
@@ -44,7 +41,6 @@ def test_repetitions_are_a_loop_unless_the_source_repeats_as_often(phrase: list[
 
 
 @given(st.lists(st.text("bcdefgh", min_size=1, max_size=9), max_size=20, unique=True))
-@settings(max_examples=60, deadline=None)
 def test_distinct_words_are_not_a_loop(words: list[str]) -> None:
     text = " ".join(word[:7] for word in words)
     if len({word[:7] for word in words}) == len(words):
@@ -52,7 +48,6 @@ def test_distinct_words_are_not_a_loop(words: list[str]) -> None:
 
 
 @given(st.lists(st.integers(0, 10**7), max_size=6), st.permutations(list(range(6))))
-@settings(max_examples=80, deadline=None)
 def test_numbers_may_be_written_differently_and_moved(numbers: list[int], order: list[int]) -> None:
     english = " and ".join(f"{number:,}" for number in numbers)
     moved = [numbers[place] for place in order if place < len(numbers)]
@@ -62,7 +57,6 @@ def test_numbers_may_be_written_differently_and_moved(numbers: list[int], order:
 
 
 @given(st.integers(1000, 10**6), st.integers(1000, 10**6))
-@settings(max_examples=60, deadline=None)
 def test_another_number_is_found(number: int, other: int) -> None:
     zeros = str(number).rstrip("0") == str(other).rstrip("0")
     hours = number % 100 == other % 100
@@ -72,13 +66,11 @@ def test_another_number_is_found(number: int, other: int) -> None:
 
 
 @given(st.text(max_size=30))
-@settings(max_examples=60, deadline=None)
 def test_a_blank_translation_of_any_text_is_empty(source: str) -> None:
     assert is_empty(source, " \u3000") == bool(source.strip())
 
 
 @given(st.text("абвгд ", min_size=1, max_size=20))
-@settings(max_examples=40, deadline=None)
 def test_letters_of_a_foreign_script_are_found(letters: str) -> None:
     assert (foreign_letters("a dog", f"ein {letters}", {"Latn"}) is not None) == bool(letters.strip())
     assert foreign_letters("a dog", f"ein {letters}", {"Latn", "Cyrl"}) is None
@@ -86,7 +78,6 @@ def test_letters_of_a_foreign_script_are_found(letters: str) -> None:
 
 
 @given(st.lists(st.text("bcdfg", min_size=1, max_size=6), min_size=4, max_size=12))
-@settings(max_examples=60, deadline=None)
 def test_a_copy_is_found_in_any_case_unless_it_has_other_words(words: list[str]) -> None:
     source = " ".join(words)
     assert is_copied(source, source)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from random import Random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scripted_engine import ScriptedEngine
 from tiny_model import tiny_tokenizers
@@ -27,7 +27,6 @@ def script(seed: int) -> ScriptedEngine:
 
 
 @given(st.lists(SOURCES, max_size=8), st.integers(0, 10**6), st.integers(1, 3), st.integers(1, 9))
-@settings(max_examples=120, deadline=None)
 def test_the_returned_translation_is_never_worse(texts: list[str], seed: int, nbest: int, batch_size: int) -> None:
     translator = Translator(script(seed), TOKENIZERS)
     request = translator.request(guard=True, nbest=nbest, beam=3)
