@@ -26,14 +26,15 @@ from dragoman.cli.main import main
 from dragoman.tasks.translation.validation import Validation, Validator
 from dragoman.training.machine.interruption import Interruption, catch_signals
 
-EVERY = "train.log_every=1"
+LAST = 40
+STEPS = [*SETTINGS, "train.log_every=1", f"train.max_steps={LAST}"]
 
 
 @pytest.fixture(scope="module")
 def expected(server: Server, tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     """The outcome of an uninterrupted run."""
     folder = tmp_path_factory.mktemp("untouched")
-    process = server.start(folder, "train", *write_corpus(folder), *SETTINGS, EVERY)
+    process = server.start(folder, "train", *write_corpus(folder), *STEPS)
     assert process.wait() == 0, process.said
     return outcome(folder)
 
@@ -42,14 +43,14 @@ def expected(server: Server, tmp_path_factory: pytest.TempPathFactory) -> dict[s
 def test_a_signal_saves_the_run_and_explains_how_to_resume(
     server: Server, tmp_path: Path, expected: dict[str, object], number: int
 ) -> None:
-    command = ["train", *write_corpus(tmp_path), *SETTINGS, EVERY]
+    command = ["train", *write_corpus(tmp_path), *STEPS]
     process = server.start(tmp_path, *command)
-    for step in (9, 31):
+    for step in (9, 23):
         wait_until_reached(process, step)
         process.kill(number)
         assert process.wait() == 128 + number, process.said
         done = reached(tmp_path)
-        assert step <= done < 60
+        assert step <= done < LAST
         assert f"interrupted at step {done}; everything is saved" in process.said
         assert "--resume" in process.said
         assert "Traceback" not in process.said
@@ -61,7 +62,7 @@ def test_a_signal_saves_the_run_and_explains_how_to_resume(
 
 
 def test_signals_that_arrive_together_count_as_one(server: Server, tmp_path: Path, expected: dict[str, object]) -> None:
-    command = ["train", *write_corpus(tmp_path), *SETTINGS, EVERY]
+    command = ["train", *write_corpus(tmp_path), *STEPS]
     process = server.start(tmp_path, *command)
     wait_until_reached(process, 9)
     process.kill(signal.SIGSTOP)

@@ -28,10 +28,10 @@ def test_killed_and_resumed_equals_straight(server: Server, tmp_path: Path, aver
     for name in ("straight", "killed"):
         folder = tmp_path / name
         folder.mkdir()
-        command = ["train", *write_corpus(folder), *SETTINGS, *BATCH, *average, "train.max_steps=30"]
+        command = ["train", *write_corpus(folder), *SETTINGS, *BATCH, *average, "train.max_steps=18"]
         process = server.start(folder, *command, tick=0.02 if name == "killed" else None)
         if name == "killed":
-            wait_until_reached(process, 17)
+            wait_until_reached(process, 8)
             process.kill()
             assert process.wait() == -signal.SIGKILL
             process = server.start(folder, *command, "--resume")
