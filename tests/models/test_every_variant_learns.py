@@ -26,9 +26,18 @@ ORDERLESS = {
     ("positions", "alibi"): "an encoder knows distances, which are the same on both sides, but no positions",
 }
 """Models that do not know the order of the source learn to sort instead of to copy; they copy less than `RIGHT`."""
-SLOW = {("bidirectional", "first"), ("bidirectional", "interleaved"), ("context", "first"), ("unfolding", "set")}
-"""Fields and levels that differ little in training from another level, which is tested always."""
+SLOW = {
+    *(("positions", kind) for kind in ("bucketed", "fraction", "index", "one_hot")),
+    *(("bahdanau|luong|tutorial|gnmt", kind) for kind in ("luong", "tutorial")),
+    *(("encoder", "sum"), ("soft|hard|linear", "null"), ("context", "first"), ("unfolding", "set")),
+}
+"""Fields and levels that differ little in training from another level, which is tested always, or that another test
+trains (`tests/models/families/test_recurrent_toys.py`).
+"""
 DETAILS = {
+    *("scorer", "normaliser", "bias", "feedforward_bias", "float32_output", "scale_output", "baseline"),
+    *("residual", "connections", "cell", "block", "bidirectional", "input_feeding", "shared"),
+    *("embedding_norm", "start_symbol"),
     *(
         "projections",
         "combine",
@@ -43,8 +52,9 @@ DETAILS = {
     ),
     *("tie_embeddings", "tie_projection", "projection_bias", "scale_embeddings", "bridge", "stacked"),
 }
-"""Fields that change the parametrisation inside a module. Every run of the tests compares the gradient of each level
-with central differences (`tests/models/test_variants.py`), so only the slow tests train them.
+"""Fields that change a module or its connections, but not the way in which symbols reach the output. Every run of the
+tests compares the gradient of each level with central differences (`tests/models/test_variants.py`), so only the slow
+tests train them.
 """
 HARDER = {
     ("encoder.connections", "residual"),
@@ -126,6 +136,7 @@ def test_learns(case: Case) -> None:
     assert right >= RIGHT, f"{right:.1%} of the tokens right: {settings}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ORDERLESS, ids="-".join)
 def test_models_without_order_cannot_copy(case: Case) -> None:
     """Otherwise these settings would not belong in the list of exceptions."""

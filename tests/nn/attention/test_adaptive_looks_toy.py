@@ -62,7 +62,8 @@ def found(model: Seq2Seq) -> tuple[float, float]:
     return float((tokens == batch.labels)[:, :PAIRS].float().mean()), float(looks[:, :PAIRS].float().mean())
 
 
-@pytest.mark.parametrize("gradient", ["reinforce", pytest.param("straight_through", marks=pytest.mark.slow)])
+@pytest.mark.slow  # the gradient is compared with the exact one in `test_hard_attention_gradient.py`
+@pytest.mark.parametrize("gradient", ["reinforce", "straight_through"])
 def test_attends_twice_where_necessary(gradient: str) -> None:
     reached = []
     for seed in range(1, STARTS + 1):

@@ -1,5 +1,6 @@
 """With R-Drop a small model learns to copy, and its passes with different dropout masks agree better than without."""
 
+import pytest
 import torch
 
 from dragoman.data.batches.batch import Batch, collate
@@ -30,6 +31,7 @@ def trained(objective: CrossEntropy | RDrop) -> Seq2Seq:
     return model
 
 
+@pytest.mark.slow  # loss and gradient are compared with the equations in `test_r_drop.py`
 def test_it_learns_and_its_passes_agree() -> None:
     plain = CrossEntropy()
     with_it, without = trained(RDrop(plain, 5)), trained(plain)
