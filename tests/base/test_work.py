@@ -224,3 +224,18 @@ def test_a_notebook_output_is_updated(monkeypatch: pytest.MonkeyPatch, clock: li
     with Progress("Short", "lines"):
         pass
     assert outputs == [["Translating: 11 of 100 lines · 14 lines/s · 0:00:06 left", ""]]
+
+
+def test_a_narrow_terminal_omits_whole_parts(screen: Screen) -> None:
+    progress.console.width = 50
+    with Progress("Training", total=200) as told:
+        told.update(50, "step 50 of 200 · loss 5.548 · 0:02:29 left · epoch 1")
+        appears(screen, "Training: step 50 of 200 · loss 5.548 ")
+        shown = screen.getvalue()
+    assert "0:02" not in shown and "…" not in shown
+
+
+def test_a_terminal_wraps_messages_between_words(screen: Screen) -> None:
+    log.console.width = 20
+    info("one message of several words")
+    assert [line.strip() for line in screen.getvalue().splitlines()] == ["one message of", "several words"]

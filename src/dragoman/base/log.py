@@ -40,8 +40,9 @@ class _ConsoleHandler(logging.Handler):
             return
         message = record.getMessage()
         is_warning = record.levelno >= logging.WARNING
-        with suppress(OSError):
-            console.print(Text.assemble(("warning: ", "yellow"), message) if is_warning else Text(message))
+        text = Text.assemble(("warning: ", "yellow"), message) if is_warning else Text(message)
+        with suppress(OSError):  # a terminal would wrap long messages inside words; a file has one line per message
+            console.print(text, soft_wrap=not console.is_terminal)
 
 
 _logger = logging.getLogger("dragoman")

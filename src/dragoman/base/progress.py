@@ -9,6 +9,7 @@ from importlib import import_module
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
+from rich.cells import cell_len
 from rich.console import RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
@@ -124,6 +125,9 @@ class Progress:
         return f"{speed:,.{0 if speed >= 10 else 1}f} {self.unit}/s"
 
 
+_PART = " · "
+"""The separator of the parts of a text."""
+
 _MIN_BAR_WIDTH, _MAX_BAR_WIDTH = 8, 24
 """Limits for the width of the progress bar, in characters."""
 
@@ -217,11 +221,15 @@ class Terminal(Display):
             live.stop()
 
     def _line(self, progress: Progress, now: float) -> RenderableType:
-        """Return the line, with a progress bar and the elapsed time if they fit."""
-        text, elapsed = (
-            Text(progress.text(now), no_wrap=True, overflow="ellipsis"),
-            format_duration(now - progress.opened),
-        )
+        """Return the line, with a progress bar and the elapsed time if they fit.
+
+        Parts at the end of a text are omitted, because a cut would be inside a word or a number.
+        """
+        elapsed = format_duration(now - progress.opened)
+        shown = progress.text(now)
+        while cell_len(shown) > console.width - 3 and _PART in shown:
+            shown = shown.rpartition(_PART)[0]
+        text = Text(shown, no_wrap=True, overflow="ellipsis")
         cells: list[RenderableType] = [self._spinner, text]
         space = console.width - text.cell_len - len(elapsed) - 5
         if progress.total is not None and space >= _MIN_BAR_WIDTH:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 _MEASURED_SECONDS = 2.0
@@ -48,10 +48,9 @@ class DemoSize:
         }
 
 
-SHORT = DemoSize(width=128, feedforward=256, vocabulary=1000, tokens=1024, updates=1000, cost=1.0)
-SMALL = replace(SHORT, updates=2000)
+SMALL = DemoSize(width=128, feedforward=256, vocabulary=1000, tokens=1024, updates=2000, cost=1.0)
 LARGE = DemoSize(width=256, feedforward=1024, vocabulary=3000, tokens=2048, updates=1500, cost=4.0)
-SIZES = (SHORT, SMALL, LARGE)
+SIZES = (SMALL, LARGE)
 
 
 def choose_size(layer: float, sizes: Sequence[DemoSize] = SIZES) -> DemoSize:

@@ -115,8 +115,9 @@ class Reporter:
         time_left, end = _time_left(status), None if status.horizon.assumed else status.horizon.end
         self._progress.update(
             step,
-            f"step {step:,}{'' if end is None else f' of {end:,}'} · epoch {epoch} · {speed:,.0f} {self._short}/s"
-            f"{time_left} · loss {result.loss:.3f}{shown}",  # `shown` is last, because narrow terminals cut off the end
+            # Narrow terminals omit the last parts.
+            f"step {step:,}{'' if end is None else f' of {end:,}'} · loss {result.loss:.3f}{time_left} · epoch {epoch}"
+            f" · {speed:,.0f} {self._short}/s{shown}",
             end,
         )
         if step % self.log_every and not status.last:

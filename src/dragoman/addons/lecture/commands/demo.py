@@ -185,10 +185,12 @@ def _compare_sets(corpus: "EmbeddedCorpus", validation: float) -> str:
 
     unseen = ((each, found) for each in corpus.test for found in sorted(held_out(corpus.derivations[each])))
     sentence, found = next((each, found) for each, found in unseen if found.words)
+    longer, shorter = (sum(len(each.en.split()) for each in part) / len(part) for part in (corpus.test, corpus.valid))
     return (
-        f"(BLEU on the validation sentences was {validation:.1f}. They resemble those of the training. The test is "
-        "harder:\n  each of its sentences has words or a construction that never met in training, although each word "
-        f"did occur,\n  such as “{found.words[0]}” with “{found.words[1]}” in “{sentence.en}”)"
+        f"On the validation sentences, BLEU was {validation:.1f}: they resemble those of the training. The test is "
+        f"harder.\n  Its sentences are longer ({longer:.1f} instead of {shorter:.1f} English words), and each has a "
+        "construction, or words together,\n  that training did not show, although it had each word: "
+        f"“{found.words[0]}” with “{found.words[1]}”, in “{sentence.en}”"
     )
 
 
