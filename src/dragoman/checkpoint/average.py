@@ -68,7 +68,8 @@ def average(checkpoints: Sequence[str | Path], out: str | Path, *, quiet: bool =
         if model != models[-1]:
             raise ModelError(f"{folder} and {folders[-1]} have different model sections in {CONFIG}")
     steps = tuple(sorted({step for meta in metas for step in (meta.averaged_steps or (meta.step,))}))
-    meta = metas[-1].model_copy(update={"step": max(steps), "averaged_steps": steps, "scores": (), "unfinished": False})
+    other = {"scores": (), "verdict": None, "unfinished": False}
+    meta = metas[-1].model_copy(update={"step": max(steps), "averaged_steps": steps, **other})
     config_yaml = (folders[-1] / CONFIG).read_text(encoding="utf-8")
     write_model_folder(out, parameters, config_yaml, tokenizers[-1], meta, companions_of=folders[-1])
     return out

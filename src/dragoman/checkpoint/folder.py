@@ -305,7 +305,7 @@ def _matching_meta(meta: Meta, labels: Mapping[str, str], folder: Path) -> Meta:
     if not step.isdecimal() or int(step) == meta.step:
         return meta
     warn(f"{folder / META} describes step {meta.step}, but the parameters are of step {step}: scores are ignored")
-    return meta.model_copy(update={"step": int(step), "scores": (), "averaged_steps": ()})
+    return meta.model_copy(update={"step": int(step), "scores": (), "verdict": None, "averaged_steps": ()})
 
 
 def _move(model: nn.Module, device: torch.device) -> nn.Module:

@@ -11,6 +11,7 @@ from pydantic import Field
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.base.settings.config import Config
 from dragoman.base.settings.load import parse_settings
+from dragoman.checkpoint.verdict import Verdict
 from dragoman.data.lengths import CorpusLengths
 
 FORMAT_VERSION = 1
@@ -91,6 +92,9 @@ class Meta(Config):
         (),
         description="Systems that the folder can translate with, the best on the validation pairs first; empty: only "
         "the model itself.",
+    )
+    verdict: Verdict | None = Field(
+        None, description="What the scores mean: a comparison with simple systems on the validation set, and advice."
     )
     libraries: dict[str, str] = Field(
         default_factory=library_versions, description="Versions of the libraries that the model was trained with."

@@ -1,7 +1,7 @@
 """`evaluate` scores the translations of one or more systems against references."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, Unpack, cast
 
@@ -11,6 +11,7 @@ from dragoman.base.machine.device import use_threads
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.corpora.inputs import Lines, name_of, read_parallel
 from dragoman.data.corpora.readers import read_pairs_instead
+from dragoman.evaluation.examples import ExampleLines
 from dragoman.evaluation.results import Evaluation, SystemComparison, SystemScores
 from dragoman.evaluation.test_set import TestSet, warn_of_size
 from dragoman.metrics.bleu import bleu_by_length
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from dragoman.inference.load import Model
     from dragoman.inference.translation.request import RequestSettings
 
+_EXAMPLES = 3
+"""Default number of the worst and of the typical lines beside a verdict, so that all fit on a screen."""
+
 
 def evaluate(
     model: "Model | None" = None,
@@ -42,6 +46,8 @@ def evaluate(
     system: str | None = None,
     device: str | None = None,
     threads: int | None = None,
+    verdict: bool = True,
+    examples: int | None = None,
     quiet: bool = False,
     on_result: Callable[[Evaluation], None] | None = None,
     **settings: "Unpack[RequestSettings]",
@@ -58,9 +64,11 @@ def evaluate(
     `metrics.registry.METRICS` (default: all metrics that can be computed from the texts). tokenizer: sacreBLEU's
     tokeniser for BLEU; auto: by the model's target language, or by the references (`choose_tokenizer`). tokenized: a
     language; adds BLEU of lowercased, Moses-tokenised text. system, device, threads: as in `Translator.load`, for a
-    model folder. on_result: called with the scores by the fast metrics, and then with those by the slow ones. settings:
-    beam, length_penalty, coverage_penalty, unknown, search, to, tags and divide, as in `Translator.request`; the lines
-    are divided as `dragoman translate` divides them.
+    model folder. verdict: for a model folder, add a `Verdict`: a comparison with simple systems, which takes seconds.
+    examples: number of the worst and of the typical lines of the first system to add; None: 3 with a verdict, else 0.
+    on_result: called with the scores by the fast metrics, and then with those by the slow ones. settings: beam,
+    length_penalty, coverage_penalty, unknown, search, to, tags and divide, as in `Translator.request`; the lines are
+    divided as `dragoman translate` divides them.
 
     Raises DataError for unequal numbers of lines, ConfigError for incompatible arguments, and the errors of
     `Translator`.
@@ -97,7 +105,16 @@ def evaluate(
         if len(translations) > 1:
             warn_of_size(len(test_set))
         choice = choose_tokenizer(language, test_set.references, tokenizer)
-        return _score_in_parts(translations, test_set, metrics.with_tokenizer(choice), choice.name, on_result)
+        scored = _score_in_parts(translations, test_set, metrics.with_tokenizer(choice), choice.name, on_result)
+        if verdict and isinstance(model, str | Path):
+            from dragoman.evaluation.verdict import judge_folder  # imports torch
+
+            outputs = Outputs(translations[0][1], tuple(test_set.references), test_set.sources)
+            data = ", ".join(test_set.names)
+            judged = judge_folder(Path(model), outputs, data, choice.name, language=language, threads=threads)
+            scored = replace(scored, verdict=judged)
+        count = examples if examples is not None else _EXAMPLES if scored.verdict is not None else 0
+        return replace(scored, examples=ExampleLines.of(translations[0][1], test_set, count)) if count else scored
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from dragoman.checkpoint.verdict import Verdict
+from dragoman.evaluation.examples import ExampleLines
 from dragoman.metrics.bleu import LengthScore
 from dragoman.metrics.resampling import Comparison
 from dragoman.metrics.score import Score
@@ -84,17 +86,28 @@ class SystemComparison:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The scores of all systems, and comparisons of each system with the first. A model is always the first system."""
+    """The scores of all systems, and comparisons of each system with the first. A model is always the first system.
+
+    verdict: what the scores of a model mean. examples: lines of the first system.
+    """
 
     systems: tuple[SystemScores, ...]
     comparisons: tuple[SystemComparison, ...]
+    verdict: Verdict | None = None
+    examples: ExampleLines | None = None
 
     def __getitem__(self, metric: str) -> Score:
         """Return the first system's score for a metric key. Raises KeyError if the metric was not computed."""
         return self.systems[0].scores[metric]
 
     def __str__(self) -> str:
-        return "\n".join(map(str, (*self.systems, *self.comparisons)))
+        explanation = self.explanation()
+        return "\n".join([*map(str, (*self.systems, *self.comparisons)), *([explanation] if explanation else [])])
+
+    def explanation(self) -> str:
+        """Return the verdict and the example lines as text; empty without both."""
+        verdict = [] if self.verdict is None else [f"\nIs this good?\n{self.verdict}"]
+        return "\n".join([*verdict, *([] if self.examples is None else [f"\n{self.examples}"])])
 
     def as_continuation(self) -> str:
         """Return the text to print after another part of the results. The name of a single system is not repeated."""
@@ -127,6 +140,8 @@ class Evaluation:
         return {
             "systems": [each.as_json() for each in self.systems],
             "comparisons": [each.as_json() for each in self.comparisons],
+            **({} if self.verdict is None else {"verdict": self.verdict.as_json()}),
+            **({} if self.examples is None else {"examples": self.examples.as_json()}),
         }
 
 

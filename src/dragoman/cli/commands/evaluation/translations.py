@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     "dragoman evaluate runs/en-de --source test.en --reference test.de",
     "dragoman evaluate runs/en-de --pairs test.tsv",
     "dragoman evaluate --reference test.de --hypothesis a.de --hypothesis b.de",
-    usual="--source --reference --pairs --hypothesis --metric --json --to --beam --device --threads --quiet",
+    usual="--source --reference --pairs --hypothesis --metric --examples --verdict --json --to --beam --device "
+    "--threads --quiet",
     files="--source and --reference",
 )
 def translations(
@@ -63,6 +64,22 @@ def translations(
             "papers.",
         ),
     ] = None,
+    verdict: Annotated[
+        bool,
+        typer.Option(
+            "--verdict/--no-verdict",
+            help="Say whether a model is good: compare it with copying and with a dictionary of its training pairs.",
+        ),
+    ] = True,
+    examples: Annotated[
+        int | None,
+        typer.Option(
+            "--examples",
+            metavar="N",
+            min=0,
+            help="Number of the worst and of the typical lines to print (default: 3 with a verdict, else 0).",
+        ),
+    ] = None,
     as_json: Json = False,
     system: System = None,
     ensemble: Ensemble = None,
@@ -103,6 +120,8 @@ def translations(
         metric=metric,
         tokenizer=tokenizer,
         tokenized=tokenized,
+        verdict=verdict,
+        examples=examples,
         on_result=None if as_json else print_part,
         system=system,
         batch_size=batch_size,
@@ -112,3 +131,5 @@ def translations(
     )
     if as_json:
         print_json(result.as_json())
+    elif explanation := result.explanation():
+        print(explanation)

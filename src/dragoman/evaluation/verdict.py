@@ -1,0 +1,29 @@
+"""`judge_folder`: the verdict on the translations of a test set by a model folder."""
+
+from pathlib import Path
+
+from dragoman.base.errors import DragomanError
+from dragoman.checkpoint.folder import read_config, read_meta
+from dragoman.checkpoint.verdict import Verdict
+from dragoman.metrics.metric import Outputs
+from dragoman.tasks.verdict.judge import JudgedModel, judge
+from dragoman.tasks.verdict.training_pairs import TrainingPairs
+
+
+def judge_folder(
+    folder: Path, outputs: Outputs, data: str, tokenizer: str, *, language: str | None, threads: int | None = None
+) -> Verdict:
+    """Compare the outputs of a model folder with those of simple systems that learn from the corpora of its run.
+
+    data: name of the test set. tokenizer: of BLEU. language: target language of the outputs, if it is known. threads:
+    as in `judge`. The result states the reason if the corpora cannot be read.
+    """
+    try:
+        config, meta = read_config(folder), read_meta(folder)
+    except DragomanError:  # an exported model
+        model = JudgedModel(str(folder), {}, None, data, outputs, tokenizer)
+        return judge(model, TrainingPairs([], missing=f"{folder} was exported, and names no training corpus"), threads)
+    language = language if meta.target_languages else None
+    lengths = [each.pairs for code, each in meta.lengths.items() if code in ("", language) or language is None]
+    model = JudgedModel(str(folder), config, sum(lengths) or None, data, outputs, tokenizer)
+    return judge(model, TrainingPairs.of_run(config, language), threads)
