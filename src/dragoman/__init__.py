@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from dragoman.tasks.augmentation.distill import distill
     from dragoman.tasks.corpora.check import check_data
     from dragoman.tasks.corpora.compare import compare_data
+    from dragoman.tasks.corpora.split import split_data
     from dragoman.tasks.description import describe
     from dragoman.tasks.recipes import recipes
     from dragoman.tasks.train import settings, train
@@ -116,6 +117,7 @@ __all__ = [
     "serve",
     "settings",
     "shortlist",
+    "split_data",
     "token_relevance",
     "train",
     "translate_document",
@@ -173,6 +175,7 @@ _MODULES = {
     "serve": "addons.serving.server",
     "settings": "tasks.train",
     "shortlist": "statistical.alignment.add_shortlist",
+    "split_data": "tasks.corpora.split",
     "token_relevance": "inspection.relevance",
     "train": "tasks.train",
     "translate_document": "addons.documents.document",

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from dragoman import compare_data
 from dragoman.cli.main import main
+from dragoman.data.cleaning.sentence_keys import normalise
 from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
 from dragoman.data.held_out.check import (
     FEW_PAIRS,
@@ -19,7 +20,7 @@ from dragoman.data.held_out.check import (
     check_pairs,
     check_texts,
 )
-from dragoman.data.held_out.overlap import OverlapCounter, normalise
+from dragoman.data.held_out.overlap import OverlapCounter
 from dragoman.data.held_out.shifts import BLOCK, ShiftDetector
 from dragoman.data.held_out.sides import Sides
 
@@ -67,7 +68,9 @@ def messages(
     """Return the warnings."""
     return [
         finding.message
-        for finding in check_pairs([written(folder, train)], [held_out(valid)], **named)
+        for finding in check_pairs(
+            [written(folder, train)], [held_out(valid)], (named.get("source_language"), named.get("target_language"))
+        )
         if finding.is_warning
     ]
 

@@ -57,18 +57,19 @@ def evaluate(
     A text is a file (str or Path) or a list of lines. Several texts are a list of Paths or a list of lists.
 
     model: a model folder, several folders as an ensemble, or a `Translator`; None: only `hypothesis` is scored.
-    reference: a text, or several references of the same sentences. hypothesis: translations by one system or several
-    systems, or a mapping from names of systems to translations. Each system after the first is compared with the first
-    by paired bootstrap. source: the source text, which `model` requires; adds BLEU by source length. pairs: the source
-    and the reference in one file of any format (`CorpusConfig`), instead of `source` and `reference`. metric: keys of
-    `metrics.registry.METRICS` (default: all metrics that can be computed from the texts). tokenizer: sacreBLEU's
-    tokeniser for BLEU; auto: by the model's target language, or by the references (`choose_tokenizer`). tokenized: a
-    language; adds BLEU of lowercased, Moses-tokenised text. system, device, threads: as in `Translator.load`, for a
-    model folder. verdict: for a model folder, add a `Verdict`: a comparison with simple systems, which takes seconds.
-    examples: number of the worst and of the typical lines of the first system to add; None: 3 with a verdict, else 0.
-    on_result: called with the scores by the fast metrics, and then with those by the slow ones. settings: beam,
-    length_penalty, coverage_penalty, unknown, search, to, tags and divide, as in `Translator.request`; the lines are
-    divided as `dragoman translate` divides them.
+    reference: a text, or several references of the same sentences. Without reference and source, the model folder's own
+    test set is scored: the one that its recipe names (`data.test`), or the one that was held out. hypothesis:
+    translations by one system or several systems, or a mapping from names of systems to translations. Each system after
+    the first is compared with the first by paired bootstrap. source: the source text, which `model` requires with a
+    reference; adds BLEU by source length. pairs: the source and the reference in one file of any format
+    (`CorpusConfig`), instead of `source` and `reference`. metric: keys of `metrics.registry.METRICS` (default: all
+    metrics that can be computed from the texts). tokenizer: sacreBLEU's tokeniser for BLEU; auto: by the model's target
+    language, or by the references (`choose_tokenizer`). tokenized: a language; adds BLEU of lowercased, Moses-tokenised
+    text. system, device, threads: as in `Translator.load`, for a model folder. verdict: for a model folder, add a
+    `Verdict`: a comparison with simple systems, which takes seconds. examples: number of the worst and of the typical
+    lines of the first system to add; None: 3 with a verdict, else 0. on_result: called with the scores by the fast
+    metrics, and then with those by the slow ones. settings: beam, length_penalty, coverage_penalty, unknown, search,
+    to, tags and divide, as in `Translator.request`; the lines are divided as `dragoman translate` divides them.
 
     Raises DataError for unequal numbers of lines, ConfigError for incompatible arguments, and the errors of
     `Translator`.
@@ -84,6 +85,8 @@ def evaluate(
     if pairs is not None:
         source, references = read_pairs_instead(pairs, {"--source": source, "--reference": reference})
         reference = [references]
+    with quietly(quiet):
+        source, reference, settings = _with_own_test_set(model, source, reference, settings)
     named_references, systems = name_texts(reference, "reference"), name_texts(hypothesis, "hypothesis")
     inputs: set[Need] = {"references"} if source is None else {"references", "sources"}
     metrics = _Metrics.of(metric, tokenizer, tokenized, inputs)
@@ -115,6 +118,25 @@ def evaluate(
             scored = replace(scored, verdict=judged)
         count = examples if examples is not None else _EXAMPLES if scored.verdict is not None else 0
         return replace(scored, examples=ExampleLines.of(translations[0][1], test_set, count)) if count else scored
+
+
+def _with_own_test_set(
+    model: "Model | None",
+    source: Lines | None,
+    reference: Lines | Sequence[Lines],
+    settings: "RequestSettings",
+) -> "tuple[Lines | None, Lines | Sequence[Lines], RequestSettings]":
+    """Return the texts and settings of `evaluate`, with the test set of the model folder if no texts are given."""
+    folder = model[0] if isinstance(model, list | tuple) else model
+    if source is not None or reference or not isinstance(folder, str | Path):
+        return source, reference, settings
+    from dragoman.evaluation.stored_test_set import stored_test_set  # imports torch
+
+    own = stored_test_set(Path(folder), settings.get("to"), tuple(settings.get("tags") or ()))
+    if own is None:
+        return source, reference, settings
+    info(f"Test set: {own.name}")
+    return own.sources, own.references, cast("RequestSettings", {**settings, **own.request})
 
 
 @dataclass(frozen=True)
@@ -198,8 +220,8 @@ def _check_arguments(
         raise ConfigError("there is nothing to evaluate: give --hypothesis FILE, or a model folder and --source FILE")
     if model is not None and source is None:
         raise ConfigError(
-            f"to evaluate the model {model}, give the sentences to translate: --source FILE; for a language model: "
-            "dragoman evaluate perplexity"
+            f"{model} has no test set of its own. To evaluate the model, give the sentences to translate and their "
+            "translations: --source FILE --reference FILE; for a language model: dragoman evaluate perplexity"
         )
     if not references:
         raise ConfigError("there is no reference to compare with: give --reference FILE")

@@ -5,6 +5,7 @@ from pathlib import Path
 from dragoman.base.errors import DragomanError
 from dragoman.checkpoint.folder import read_config, read_meta
 from dragoman.checkpoint.verdict import Verdict
+from dragoman.data.held_out.sets import HeldOutSets
 from dragoman.metrics.metric import Outputs
 from dragoman.tasks.verdict.judge import JudgedModel, judge
 from dragoman.tasks.verdict.training_pairs import TrainingPairs
@@ -26,4 +27,6 @@ def judge_folder(
     language = language if meta.target_languages else None
     lengths = [each.pairs for code, each in meta.lengths.items() if code in ("", language) or language is None]
     model = JudgedModel(str(folder), config, sum(lengths) or None, data, outputs, tokenizer)
-    return judge(model, TrainingPairs.of_run(config, language), threads)
+    held_out = HeldOutSets.of_model(folder)
+    keys = None if held_out is None else held_out.keys()
+    return judge(model, TrainingPairs.of_run(config, language, keys), threads)

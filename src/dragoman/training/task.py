@@ -187,6 +187,9 @@ class Job(ABC):
         """The model width d, on which some learning-rate schedules depend."""
         return 0
 
+    def store_inputs(self) -> None:  # noqa: B027
+        """Store the data in the folder of the run that it needs besides its settings. Called on the first rank."""
+
     def outline(self, model: nn.Module) -> str:
         """Return one line that describes the model and the examples."""
         return f"{count_parameters(model):,} parameters · {self.examples:,} examples"

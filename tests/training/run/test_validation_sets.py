@@ -82,7 +82,7 @@ def test_validation_sets_are_repaired_like_the_training_corpora(
         path.write_text("\n".join(ESCAPED) + "\n")
     values = [f"data.train.source={source}", f"data.train.target={target}", "out=run", *settings]
     values += [f"data.valid.source={source}", f"data.valid.target={target}"]
-    (held_out,) = read_held_out(load_settings(None, values, TranslationRun))
+    (held_out,) = read_held_out(run := load_settings(None, values, TranslationRun), run.data.valid_sets)
     assert (held_out.sources, held_out.targets) == (expected, expected)
     message = f"{target}: {count} of 3 texts are repaired like the training corpora"
     assert (message in capsys.readouterr().err) == (count > 0)
@@ -231,6 +231,7 @@ def test_blank_references_of_a_validation_set_are_counted(
     (tmp_path / "valid.a").write_text("one\ntwo\n\nfour\n")
     (tmp_path / "valid.b").write_text("eins\n\n\nvier\n")
     data = {"train": {"source": "train.a", "target": "train.b"}, "valid": {"source": "valid.a", "target": "valid.b"}}
-    (sides,) = read_held_out(TranslationRun.model_validate({"data": data, "out": "run"}))
+    run = TranslationRun.model_validate({"data": data, "out": "run"})
+    (sides,) = read_held_out(run, run.data.valid_sets)
     assert sides.targets == ["eins", "", "", "vier"]
     assert "1 of 4 references are blank (valid.a + valid.b, first in line 2)" in capfd.readouterr().err

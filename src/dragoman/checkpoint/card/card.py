@@ -46,7 +46,7 @@ def model_card(
         *table(("", ""), _facts(meta, model, kind, languages, sum(parameters.values())).items()),
         *_section("Architecture", architecture(model, parameters)),
         *_section("Scores", _scores(meta)),
-        *_section("Data", _data(meta)),
+        *_section("Data", _data(meta, config)),
         *_section("Use", [f"{use}. FOLDER is the folder of this file. All settings of the run are in `config.yaml`."]),
         *_section("Limits", _limits(meta, kind)),
         "",
@@ -85,12 +85,20 @@ def _scores(meta: Meta) -> list[str]:
     return table(("metric", "value", "measured on", "signature"), rows)
 
 
-def _data(meta: Meta) -> list[str]:
+def _data(meta: Meta, config: Mapping[str, Any]) -> list[str]:
     if not meta.data:
         return ["Not recorded."]
     pairs = sum(lengths.pairs for lengths in meta.lengths.values())
     size = ["", f"After cleaning, the model was trained on {pairs:,} sentence pairs."] if pairs else []
-    return [*table(("data set", "fingerprint"), ((name, _code(digest)) for name, digest in meta.data.items())), *size]
+    settings = config.get("data")
+    held_out = settings.get("held_out") if isinstance(settings, Mapping) else None
+    note = [
+        "",
+        "Pairs of these corpora were held out for validation and testing before training (folder `held_out`). No pair "
+        "with one of their sentences was trained on.",
+    ]
+    rows = ((name, _code(digest)) for name, digest in meta.data.items())
+    return [*table(("data set", "fingerprint"), rows), *size, *(note if held_out else [])]
 
 
 def _limits(meta: Meta, kind: ModelKind) -> list[str]:

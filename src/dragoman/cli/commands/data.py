@@ -1,4 +1,4 @@
-"""`dragoman data`: check corpora before training."""
+"""`dragoman data`: check and divide corpora before training."""
 
 import json
 from pathlib import Path
@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 
 app = CommandGroup(
     "data",
-    {name: Reference(f"dragoman.cli.commands.data:{name}") for name in ("check", "compare")},
-    help="Check a corpus before training on it.",
+    {name: Reference(f"dragoman.cli.commands.data:{name}") for name in ("check", "compare", "split")},
+    help="Check a corpus before training on it, or divide it into training, validation and test sets.",
     examples=(
         "dragoman data check --source train.en --target train.de",
         "dragoman data compare recipe.yaml",
+        "dragoman data split --pairs pairs.tsv --out corpus",
     ),
 )
 
@@ -28,6 +29,7 @@ _USAGE = (
     "give one corpus: sentence pairs as --pairs FILE, or as --source FILE and --target FILE; plain text as --text "
     "FILE, or by data.train.jsonl=FILE data.train.field=KEY"
 )
+_PAIRS = "give one corpus: --source FILE and --target FILE, --pairs FILE, or by settings, such as data.train.pairs=FILE"
 _TEXT = ("data.train.text=", "data.train.field=")
 """Settings that only a corpus of plain text has."""
 
@@ -152,3 +154,59 @@ def compare(
         print(f"{'warning: ' if finding.is_warning else ''}{finding.message}")
     if not findings:
         print("No problem found.")
+
+
+@command(
+    "dragoman data split --pairs pairs.tsv --out corpus",
+    "dragoman data split --source all.en --target all.de --out corpus \\\n  data.held_out.test=500",
+    files="--source and --target",
+)
+def split(
+    settings: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[KEY=VALUE]...",
+            help="Settings of a training run: data.held_out (sizes and seed), data.train (the format of the corpus), "
+            "data.cleaning (pairs that it would drop are not held out), data.source_language, data.target_language.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    source: Annotated[
+        Path | None, typer.Option("--source", help="Source sentences, one per line; plain, .gz, .bz2, .xz or .zst.")
+    ] = None,
+    target: Annotated[Path | None, typer.Option("--target", help="Target sentences, one per line.")] = None,
+    pairs: PairsFile = None,
+    out: Annotated[
+        Path, typer.Option("--out", help="New folder, for train.source, train.target, valid.source and so on.")
+    ],
+    quiet: Quiet = False,
+) -> None:
+    """Divide a corpus into a training, a validation and a test set.
+
+    No sentence of a set is in another one, apart from case, punctuation, spaces and numbers. `dragoman train` without a
+    validation set divides its corpus in the same way.
+    """
+    from dragoman.base.errors import ConfigError
+    from dragoman.base.settings.load import load_settings
+    from dragoman.tasks.corpora.split import SplitSettings, split_data
+
+    check_settings(settings or [], "data.held_out.test=500", "--source FILE and --target FILE")
+    files = {"source": source, "target": target, "pairs": pairs}
+    given = {name: path for name, path in files.items() if path is not None}
+    if given.keys() not in ({"source", "target"}, {"pairs"}, set()):
+        raise ConfigError(_PAIRS)
+    overrides = [f"data.train.{name}={json.dumps(str(path))}" for name, path in given.items()] + (settings or [])
+    if not any(each.startswith("data.train") for each in overrides):
+        raise ConfigError(_PAIRS)
+    data = load_settings(None, overrides, SplitSettings).data
+    source_language, target_language = data.source_language, data.target_language
+    result = split_data(
+        data.train,
+        out,
+        data.held_out,
+        data.cleaning,
+        source_language=source_language,
+        target_language=target_language,
+    )
+    print(result)

@@ -9,7 +9,8 @@ from dragoman.base.settings.config import Config
 from dragoman.text.languages.usual_scripts import language_scripts
 from dragoman.text.scripts import parse_script
 
-_MISMATCHES = ("mismatched", "aligner")
+_SEPARATE = ("mismatched", "aligner", "held_out")
+"""Settings whose data have fingerprints of their own."""
 
 _UNESCAPE: bool = Field(
     default=False,
@@ -63,7 +64,7 @@ class BaseCleaningConfig(Config):
 
     def fingerprint(self, *excluded: str) -> str:
         """Return a description of the rules that determine which text is kept. excluded: settings to leave out."""
-        return self.model_dump_json(exclude={*excluded, *_MISMATCHES})
+        return self.model_dump_json(exclude={*excluded, *_SEPARATE})
 
 
 class CleaningConfig(BaseCleaningConfig):
@@ -135,6 +136,12 @@ class CleaningConfig(BaseCleaningConfig):
         default=False,
         description="Drop pairs of which only one side ends a sentence with a mark such as a full stop or a question "
         "mark, such as pairs with a side that is cut off. In some corpora, many good pairs differ in this respect.",
+    )
+    held_out: bool = Field(
+        default=False,
+        description="Drop pairs with a source or a target sentence of `data.valid` or `data.test`. Case, punctuation, "
+        "spaces and numbers are ignored. Also applies if `enabled` is false, and always to sets that are held out "
+        "(`data.held_out`).",
     )
     mismatched: bool = Field(
         default=False,

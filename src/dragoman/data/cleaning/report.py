@@ -21,6 +21,7 @@ RULES = (
     "max_ratio",
     "copied_words",
     "final_punctuation",
+    "held_out",
     "wrong_script",
     "duplicates",
     "duplicates_between",
@@ -45,6 +46,7 @@ _TITLES = {
     "max_ratio": "length ratio",
     "copied_words": "copied source",
     "final_punctuation": "punctuation at the end",
+    "held_out": "held out, or alike",
     "wrong_script": "wrong script",
     "duplicates": "duplicate pair",
     "duplicates_between": "in another corpus",
@@ -104,6 +106,11 @@ class CleaningReport:
     def kept(self) -> int:
         """Number of kept items."""
         return self.total - sum(self.counts.values())
+
+    @property
+    def unsuitable(self) -> int:
+        """Number of items that were dropped for another reason than that they are held out."""
+        return self.total - self.kept - self.counts.get("held_out", 0)
 
     def table(self, lines: int | None = 5) -> str:
         """Format the report as a table with one row per rule and the first `lines` line numbers (None: all)."""

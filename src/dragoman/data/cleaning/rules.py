@@ -20,6 +20,7 @@ from dragoman.data.cleaning.repair import (
     repair_control_characters,
     unescape,
 )
+from dragoman.data.cleaning.sentence_keys import SentenceKeys
 from dragoman.data.corpora.documents import broken_line
 from dragoman.data.corpora.items import Pair, Passage
 from dragoman.data.files.lines import has_broken_utf8
@@ -131,17 +132,28 @@ class PairRules(Rules):
         origin: str = "the corpus",
         vectors: bool = False,
         side_names: tuple[str, ...] = sides,
+        *,
+        held_out: SentenceKeys | None = None,
     ) -> None:
         """origin: name of the corpus in error messages. vectors: whether the source consists of feature vectors. If so,
         only the target is checked, but blank sources still count as empty, and identical pairs as duplicates.
+        held_out: sentences of held-out pairs.
         """
         self.config, self.origin, self.vectors, self.side_names = config, origin, vectors, side_names
+        self.held_out = held_out
 
     def check(self, item: Pair) -> Checked:
         """Repair a pair, and return it with the first rule that it breaks.
 
         Raises DataError for invalid UTF-8 if `broken_utf8` is error.
         """
+        checked = self._check_alone(item)
+        if self.held_out is not None and checked.rule is None and self.held_out.contain(*checked.item.texts):
+            return checked._replace(rule="held_out")
+        return checked
+
+    def _check_alone(self, item: Pair) -> Checked:
+        """Return a repaired pair with the first rule that it breaks, other than `held_out`."""
         config = self.config
         if not item.complete:
             return Checked(item, "missing_language")

@@ -102,15 +102,19 @@ class _Sample:
 def check_pairs(
     corpora: Sequence[CorpusConfig],
     sets: Sequence[PairSet],
-    source_language: str | None = None,
-    target_language: str | None = None,
+    languages: tuple[str | None, str | None] = (None, None),
+    *,
+    overlaps: bool = True,
 ) -> Iterator[Finding]:
     """Yield the problems of validation sets and of the order of both sides of the training corpora.
 
-    source_language, target_language: as named in the settings. A corpus or a set can name another target language.
+    languages: of the source and the target, as named in the settings. A corpus or a set can name another target
+    language. overlaps: whether to count pairs that are also training pairs.
+
     Raises DataError if a corpus cannot be read.
     """
-    counters = [OverlapCounter(held_out.pairs) for held_out in sets]
+    source_language, target_language = languages
+    counters = [OverlapCounter(held_out.pairs if overlaps else ()) for held_out in sets]
     total, samples = 0, []
     with Progress("Comparing with the validation sets", "pairs") as progress:
         for corpus in corpora:

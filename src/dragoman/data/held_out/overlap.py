@@ -1,22 +1,13 @@
 """Overlap of held-out texts with training texts, so that a validation on memorised texts is detected."""
 
-import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from dragoman.data.cleaning.repair import repair_control_characters, unescape
+from dragoman.data.cleaning.sentence_keys import normalise
 
 WARNING_FRACTION = 0.01
 """Minimum fraction of the held-out texts whose overlap is a warning. A smaller overlap is only reported, because short
 everyday sentences are often repeated."""
-
-
-def normalise(text: str) -> str:
-    """Return a text without differences in case, spaces, normalisation forms, escapes and control characters."""
-    text = unescape(repair_control_characters(text, newlines=False))
-    if not text.isascii():
-        text = unicodedata.normalize("NFC", text)
-    return " ".join(text.casefold().split())
 
 
 @dataclass(frozen=True)
@@ -52,9 +43,10 @@ class Overlap:
         message = f"{self.normalised:,} of {self.total:,} validation {items} are also in the training corpora{details}"
         if not self.is_serious:
             return f"{name}: {message}"
+        setting = ", or set data.cleaning.held_out=true to leave them out of training" if items == "pairs" else ""
         return (
             f"{name}: {message}. The scores on them show what was memorised, not what was learned, and the selection "
-            "of checkpoints and early stopping depend on them. Remove them from data.train or data.valid"
+            f"of checkpoints and early stopping depend on them. Remove them from data.train or data.valid{setting}"
         )
 
 

@@ -93,14 +93,15 @@ class CorpusContents:
         cleaning: AnyCleaning,
         folder: Path,
         before: Sequence["CorpusContents"] = (),
-        scoring: str = "",
+        others: str = "",
     ) -> None:
-        """Compute the digests of all files. folder: as in `file_digest`. scoring: fingerprint of the `PairScoring`.
+        """Compute the digests of all files. folder: as in `file_digest`. others: fingerprints of other data that the
+        rules use: of the `PairScoring`, and of held-out sentences.
 
         Raises DataError if a file is missing or not a regular file.
         """
         self.corpus, self.cleaning, self._folder, self._before = corpus, cleaning, folder, before
-        self._scoring = scoring
+        self._others = others
         self._digests = [file_digest(path, folder) for path in corpus.files]
 
     def cleaned_fingerprint(self, vectors: bool, normalizations: Sequence[Normalization] = ()) -> str:
@@ -128,7 +129,7 @@ class CorpusContents:
     @property
     def _rules(self) -> str:
         """The settings without `duplicates_between`, because fingerprints contain the earlier corpora instead."""
-        return self.cleaning.fingerprint("duplicates_between") + self._scoring
+        return self.cleaning.fingerprint("duplicates_between") + self._others
 
     def _earlier_parts(self) -> list[str]:
         return [part for each in self._before for part in ("before", repr(each.corpus.selection), *each._digests)]

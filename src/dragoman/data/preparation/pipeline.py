@@ -22,6 +22,7 @@ from dragoman.data.cleaning.config import CleaningConfig, TextCleaningConfig
 from dragoman.data.cleaning.mismatches import PairScoring
 from dragoman.data.cleaning.report import SETTING, CleaningReport, FindingCount
 from dragoman.data.cleaning.rules import Rules
+from dragoman.data.cleaning.sentence_keys import SentenceKeys
 from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
 from dragoman.data.corpora.items import Item
 from dragoman.data.dataset import Dataset, DatasetUnion, DatasetWriter
@@ -77,8 +78,8 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
     """Prepares corpora of any kind. The fields are the arguments of `prepare`.
 
     unit: name of the items that are counted, such as pairs. dataset: class that opens prepared folders. hint: end of
-    the warning about dropped items, on how to list them. scoring: as in `clean`. vectors: whether the source consists
-    of feature vectors.
+    the warning about dropped items, on how to list them. scoring: as in `clean`. held_out: sentences that are left out
+    of training. vectors: whether the source consists of feature vectors.
     """
 
     corpora: tuple[Corpus, ...]
@@ -93,16 +94,17 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
     dataset: ClassVar[type[Dataset]]
     hint: ClassVar[str] = ""
     scoring: PairScoring | None = field(default=None, init=False)
+    held_out: SentenceKeys | None = field(default=None, init=False)
     vectors: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         """Compute the digests of all corpora. Raises ConfigError for contradictory settings."""
         epoch_weights(self.corpora, [1] * len(self.corpora), self.temperature)
         self.contents: list[CorpusContents] = []
-        scoring = "" if self.scoring is None else self.scoring.fingerprint
+        others = "".join(each.fingerprint for each in (self.scoring, self.held_out) if each is not None)
         for index, corpus in enumerate(self.corpora):
             before = [self.contents[other] for other in self.earlier_corpora(index)]
-            self.contents.append(CorpusContents(corpus, self.cleaning_of(corpus), self.folder, before, scoring))
+            self.contents.append(CorpusContents(corpus, self.cleaning_of(corpus), self.folder, before, others))
         self.cleaned: dict[int, CleanedCorpus] = {}
         self.reused: dict[str, Opened] = {}
 
@@ -232,7 +234,7 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
             self._build(index, text, temporary, fingerprint)
         opened = self._open(path, fingerprint, text)
         self._report(opened[2])
-        if opened[2].kept < (1 - SUSPICIOUS_FRACTION) * opened[2].total:
+        if opened[2].unsuitable > SUSPICIOUS_FRACTION * opened[2].total:
             warn(f"Cleaning dropped much of {corpus}{self.hint}.")
         self._warn_of_escapes(opened[2], corpus)
         return opened

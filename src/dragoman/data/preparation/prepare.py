@@ -10,6 +10,7 @@ from dragoman.data.cleaning.config import CleaningConfig, TextCleaningConfig
 from dragoman.data.cleaning.mismatches import PairScoring
 from dragoman.data.cleaning.report import LENGTH_LIMITS, CleaningReport
 from dragoman.data.cleaning.rules import PairRules, TextRules
+from dragoman.data.cleaning.sentence_keys import SentenceKeys
 from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
 from dragoman.data.corpora.documents import read_passages
 from dragoman.data.corpora.items import Pair, Passage
@@ -34,6 +35,7 @@ def prepare(
     marking: PairMarker | None = None,
     languages: tuple[str | None, str | None] = (None, None),
     scoring: PairScoring | None = None,
+    held_out: SentenceKeys | None = None,
 ) -> PreparedCorpora:
     """Clean and tokenise corpora, or reuse the result of an earlier call in `folder`. The log states which.
 
@@ -41,7 +43,8 @@ def prepare(
     temperature: see `epoch_weights`. sample: maximum number of bytes, see `learn_vocabulary`. workers: number of
     processes; None: one per core. marking: inserts symbols into the pairs. The vocabulary contains these symbols, but
     is learned from text without them. languages: codes of the source and the target language, whose scripts cleaning
-    expects, except in corpora that name other languages. scoring: scores pairs if `cleaning.mismatched`.
+    expects, except in corpora that name other languages. scoring: scores pairs if `cleaning.mismatched`. held_out:
+    sentences of held-out pairs; pairs with one of them are dropped.
 
     A corpus is reused if the contents of its files, the cleaning rules, its tags, the marking, and the subword settings
     (or tokenizers) are the same. It is verified when it is opened, and prepared again if it is damaged. A call that was
@@ -62,6 +65,7 @@ def prepare(
         marking=marking,
         languages=languages,
         scoring=scoring,
+        held_out=held_out,
     ).run()
 
 
@@ -94,6 +98,7 @@ class _PairPreparation(Preparation[CorpusConfig, CleaningConfig]):
     marking: PairMarker | None = None
     languages: tuple[str | None, str | None] = (None, None)
     scoring: PairScoring | None = None
+    held_out: SentenceKeys | None = None
 
     unit = "pairs"
     dataset = Dataset
@@ -121,7 +126,8 @@ class _PairPreparation(Preparation[CorpusConfig, CleaningConfig]):
         return self.cleaning.with_languages(*corpus.languages(*self.languages))
 
     def rules(self, corpus: CorpusConfig) -> PairRules:
-        return PairRules(self.cleaning_of(corpus), str(corpus), self.vectors, corpus.side_names)
+        cleaning = self.cleaning_of(corpus)
+        return PairRules(cleaning, str(corpus), self.vectors, corpus.side_names, held_out=self.held_out)
 
     def earlier_corpora(self, index: int) -> Sequence[int]:
         cleaning, tags = self.cleaning, self.corpora[index].all_tags

@@ -18,6 +18,7 @@ from dragoman.data.corpora.corpus import FORMS, CorpusConfig
 from dragoman.data.corpora.pairs.formats import format_of
 from dragoman.data.corpora.readers import read_pairs
 from dragoman.data.files.lines import count_lines
+from dragoman.data.held_out.sets import HeldOutSets
 from dragoman.data.preparation.fingerprint import file_digest
 from dragoman.engines.choice import AUTOMATIC
 from dragoman.inference.abilities import SupportsLines
@@ -41,7 +42,8 @@ def student_recipe(
 
     The data, text and search settings are copied from the teacher's folder, the model is the preset `student`, and the
     training loop has its default settings; `overrides` are applied last. sources: text files to translate instead of
-    the teacher's corpora; each file becomes a corpus with identical sides. Raises ModelError if `teacher` is not a
+    the teacher's corpora; each file becomes a corpus with identical sides. The pairs that the teacher's run held out
+    are held out from the student, too. Raises ModelError if `teacher` is not a
     model folder, ConfigError for a model that does not translate and for invalid settings, and DataError if a file is
     missing.
     """
@@ -55,6 +57,14 @@ def student_recipe(
     }
     if sources:
         sections["data.train"] = [{"source": str(path), "target": str(path)} for path in sources]
+    if (held_out := HeldOutSets.of_model(teacher)) is not None:
+        named = {"data.valid": held_out.valid, "data.test": held_out.test}
+        sections |= {
+            key: [each.model_dump(mode="json", exclude_defaults=True) for each in sets]
+            for key, sets in named.items()
+            if sets
+        }
+        sections |= {"data.held_out": None, "data.cleaning.held_out": True}
     changes = [f"{name}={json.dumps(value)}" for name, value in sections.items()]
     run = load_settings(teacher / CONFIG, all_overrides(changes, overrides), TranslationRun)
     if run.text.vectors is not None:
@@ -65,7 +75,7 @@ def student_recipe(
 
 def _check_files(run: TranslationRun, teacher: Path) -> None:
     """Raise DataError if a file of the corpora is missing."""
-    for key, path in (*_files("data.train", run.data.train), *_files("data.valid", run.data.valid)):
+    for key, path in (*_files("data.train", run.data.train), *_files("data.valid", run.data.valid or ())):
         if not path.exists():
             alternative = ", or choose any text in the source language with --source FILE" if ".train" in key else ""
             raise DataError(

@@ -94,13 +94,13 @@ def check_data(
     )
     with quietly(quiet):
         if is_text:
-            text = _config(corpus, TextCorpusConfig)
-            rules = _config(cleaning or {}, TextCleaningConfig).with_languages(language)
+            text = config_of(corpus, TextCorpusConfig)
+            rules = config_of(cleaning or {}, TextCleaningConfig).with_languages(language)
             text_rules = TextRules(rules, str(text), single_lines=text.jsonl is not None)
             return report_cleaning(read_passages(text), text_rules, normalization=normalization)
-        pairs = _config(corpus, CorpusConfig)
+        pairs = config_of(corpus, CorpusConfig)
         languages = pairs.languages(source_language, target_language)
-        config = _config(cleaning or {}, CleaningConfig).with_languages(*languages)
+        config = config_of(cleaning or {}, CleaningConfig).with_languages(*languages)
         pair_rules = PairRules(config, str(pairs), side_names=pairs.side_names)
         scoring = pair_scoring(config)
         detector = MixedSidesDetector()
@@ -133,7 +133,8 @@ def check_recipe(recipe: Recipe, overrides: Overrides = ()) -> Iterator[tuple[st
         yield f"data.{name}: {corpus}", check_data(corpus, data.cleaning, **settings)
 
 
-def _config(values: Config | Mapping[str, Any], config: type[C]) -> C:
+def config_of(values: Config | Mapping[str, Any], config: type[C]) -> C:
+    """Return values as a config. Raises ConfigError if they are invalid."""
     if isinstance(values, config):
         return values
     return parse_settings(values, config, PYTHON)  # type: ignore[arg-type]

@@ -68,7 +68,7 @@ class CorporaConfig(UnknownLimitConfig):
 
     def _as_tuple(self, field: str) -> tuple[Any, ...]:
         value = getattr(self, field)
-        return value if isinstance(value, tuple) else (value,)
+        return value if isinstance(value, tuple) else () if value is None else (value,)
 
     @model_validator(mode="after")
     def _check_weights(self) -> "CorporaConfig":

@@ -116,6 +116,16 @@ class CorpusJob(Job):
     prepared: PreparedCorpora
 
     @property
+    def valid_sets(self) -> Sequence[Any]:
+        """The settings of the validation sets."""
+        return self.run.data.valid_sets  # type: ignore[no-any-return]
+
+    @property
+    def valid_names(self) -> str:
+        """Names of the validation sets, for messages."""
+        return ", ".join(map(str, self.valid_sets))
+
+    @property
     def tokenizers(self) -> Tokenizers:
         """The tokenizers of the corpora, available after `prepare`."""
         return self.prepared.tokenizers
@@ -139,7 +149,7 @@ class CorpusJob(Job):
         data = self.run.data
         for corpus, report in zip(data.corpora, self.prepared.reports, strict=True):
             check_unknown(f"the training corpus {corpus}", report.unknown, data.max_unknown)
-        for corpus, sides in zip(data.valid_sets, self.validation_sides, strict=True):
+        for corpus, sides in zip(self.valid_sets, self.validation_sides, strict=True):
             unknown = {
                 side: UnknownTokens.of(tokenizer.encode_batch(texts))
                 for side, (tokenizer, texts) in sides.items()
@@ -172,11 +182,14 @@ class CorpusJob(Job):
 
     @property
     def contents(self) -> Mapping[str, Content]:
-        """The training corpora (key `data`) and the validation sets (key `valid`)."""
+        """The validation sets (key `valid`) and the training corpora (key `data`).
+
+        Sets that are held out determine the training pairs, so that a change of the sets is reported first.
+        """
         texts = json.dumps(self.validation_texts, ensure_ascii=False).encode("utf-8", "surrogatepass")
         return {
+            "valid": Content(self.valid_names, hashlib.sha256(texts).hexdigest()),
             "data": Content(self.run.data.corpus_names, self.prepared.dataset.fingerprint),
-            "valid": Content(self.run.data.valid_names, hashlib.sha256(texts).hexdigest()),
         }
 
     @property
@@ -248,7 +261,7 @@ class CorpusJob(Job):
         return Meta(
             step=step,
             averaged_steps=averaged_steps,
-            scores=() if validation is None else self._scores(validation, data.valid_names),
+            scores=() if validation is None else self._scores(validation, self.valid_names),
             data=dict(zip(map(str, data.corpora), self.prepared.fingerprints, strict=True)),
             **data.card(),
         )

@@ -159,6 +159,10 @@ class MultiTaskTranslation(TaskMixture):
         """The model width d."""
         return self._translation.model_width
 
+    def store_inputs(self) -> None:
+        """See `Job.store_inputs`; translation stores its held-out pairs."""
+        self._translation.store_inputs()
+
     def outline(self, model: nn.Module) -> str:
         """Return the outline of translation, and the number of examples and λ of each other task."""
         others = [f"{member.name}: {member.job.examples:,} · λ {member.weight:.3g}" for member in self._members[1:]]

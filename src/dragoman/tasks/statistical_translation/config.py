@@ -7,13 +7,14 @@ from pydantic import Field, model_validator
 
 from dragoman.base.settings.config import Config
 from dragoman.data.cleaning.config import CleaningConfig
-from dragoman.data.corpora.corpus import Corpora, CorpusConfig
+from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.decode.search import SearchConfig
 from dragoman.metrics.bleu_tokenizer import AUTO, BleuTokenizerName
 from dragoman.models.kinds.statistical import StatisticalConfig
 from dragoman.statistical.alignment.methods.hmm import HMMConfig
 from dragoman.statistical.alignment.methods.union import AlignmentMethod
 from dragoman.statistical.alignment.symmetrization import Symmetrization
+from dragoman.tasks.corpora.pair_sets import PairSetsConfig
 from dragoman.tasks.estimation import EstimatedRun
 from dragoman.text.tokenizers import TextConfig
 from dragoman.training.task import Task
@@ -28,11 +29,14 @@ class StatisticalTranslationTask(Task):
     kind: Literal["statistical_translation"] = "statistical_translation"
 
 
-class StatisticalDataConfig(Config):
+class StatisticalDataConfig(PairSetsConfig):
     """Corpora of sentence pairs."""
 
-    train: Corpora = Field(description="Training pairs: one corpus, or a list of corpora.")
-    valid: CorpusConfig = Field(description="Held-out pairs, on which the weights are tuned and the model is scored.")
+    valid: CorpusConfig | None = Field(
+        None,
+        description="Held-out pairs, on which the weights are tuned and the model is scored; null: pairs that are held "
+        "out from `train`.",
+    )
     cleaning: CleaningConfig = Field(CleaningConfig(), description="Cleaning rules for training pairs.")
     source_language: str | None = Field(None, description="Code of the source language, for the model card.")
     target_language: str | None = Field(
@@ -47,12 +51,12 @@ class StatisticalDataConfig(Config):
 
     @property
     def valid_sets(self) -> tuple[CorpusConfig, ...]:
-        """The validation set."""
-        return (self.valid,)
+        """The validation set, if it is named."""
+        return () if self.valid is None else (self.valid,)
 
     @model_validator(mode="after")
     def _check_corpora(self) -> "StatisticalDataConfig":
-        for corpus in (*self.corpora, *self.valid_sets):
+        for corpus in (*self.corpora, *self.valid_sets, *self.test_sets):
             if corpus.all_tags:
                 raise ValueError(f"statistical translation does not support tags, but {corpus} has some")
             if corpus.weight != 1:

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from dragoman.base.cancellation import until_cancelled
-from dragoman.base.errors import DataError
+from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.log import info
 from dragoman.base.settings.load import dump_settings
 from dragoman.checkpoint.folder import LoadedModel, write_model_folder
@@ -42,6 +42,7 @@ from dragoman.statistical.phrases.extraction import extract_phrases
 from dragoman.statistical.phrases.phrase_table import PhraseTable, estimate_table
 from dragoman.statistical.phrases.word_tables import channel_table, dictionary_table
 from dragoman.statistical.phrases.words import FoldedWords
+from dragoman.tasks.corpora.pair_sets import PairSets
 from dragoman.tasks.estimation import EstimationResult
 from dragoman.tasks.statistical_translation.config import StatisticalRun
 from dragoman.tasks.statistical_translation.tuning import WeightTuning
@@ -56,54 +57,67 @@ class Estimation:
     """The steps of a run, in order."""
 
     def __init__(self, run: StatisticalRun, prepared: Path | None = None) -> None:
-        """Read the validation set. Raises ConfigError and DataError.
+        """Hold out pairs, if needed, and read the validation set. Raises ConfigError and DataError.
 
         prepared: folder of prepared corpora; None: the folder `prepared` beside `out`.
         """
-        self._run, self._threads = run, run.threads or default_threads()
+        self._threads = run.threads or default_threads()
         self._folder = prepared or run.out.parent / "prepared"
         check_readable(*run.data.corpora)
         if run.bleu_tokenizer != AUTO:
             check_tokenizer(run.bleu_tokenizer)
-        sources, references = read_sides(run.data.valid)
-        cleaning, (source, target) = run.data.cleaning, run.data.valid.side_names
+        self._sets = PairSets.open(run.data, run.out)
+        self._run = run = run.model_copy(update={"data": self._sets.complete(run.data)})
+        if len(self._sets.valid) > 1:
+            raise ConfigError(
+                "statistical translation has one source and one target language, but the corpora of data.train name "
+                "several: train on those of one language pair"
+            )
+        self._valid = self._sets.valid[0]
+        sources, references = read_sides(self._valid)
+        cleaning, (source, target) = run.data.cleaning, self._valid.side_names
         self._sources = repair_like_training(sources, cleaning, source)
         self._references = repair_like_training(references, cleaning, target)
-        warn_of_blank_references(str(run.data.valid), self._references, [self._sources])
-        language = run.data.target_language or run.data.valid.target_code
+        warn_of_blank_references(str(self._valid), self._references, [self._sources])
+        language = run.data.target_language or self._valid.target_code
         self._bleu_tokenizer = choose_tokenizer(language, [self._references], run.bleu_tokenizer)
         self._bleu_tokenizer.report()
 
     def check_held_out(self) -> None:
         """Report validation pairs that are also training pairs."""
-        data, held_out = self._run.data, PairSet(str(self._run.data.valid), self._sources, self._references)
-        report(check_pairs(data.corpora, [held_out], data.source_language, data.target_language))
+        data = self._run.data
+        held_out = [] if data.holds_out else [PairSet(str(self._valid), self._sources, self._references)]
+        languages = data.source_language, data.target_language
+        report(check_pairs(data.corpora, held_out, languages, overlaps=not data.cleaning.held_out))
 
     def run(self) -> EstimationResult:
         """Estimate the model and write its folder."""
-        run = self._run
-        languages = run.data.source_language, run.data.target_language
+        run, data = self._run, self._run.data
+        languages = data.source_language, data.target_language
         prepared = prepare(
-            run.data.corpora,
-            run.data.cleaning,
+            data.corpora,
+            data.cleaning,
             run.text,
             self._folder,
             languages=languages,
-            scoring=pair_scoring(run.data.cleaning),
+            scoring=pair_scoring(data.cleaning),
+            held_out=self._sets.keys,
         )
+        self._sets.report(prepared.reports)
         with Workers(self._threads) as workers:
             model = self._build(prepared, workers)
         self._tune(model, prepared)
         loaded = LoadedModel(model, prepared.tokenizers, self._meta(prepared), run.model_dump(mode="json"))
         validation = self._validate(loaded)
         scores = [
-            RecordedScore(metric=each.name, value=each.value, signature=each.signature, data=str(run.data.valid))
+            RecordedScore(metric=each.name, value=each.value, signature=each.signature, data=str(self._valid))
             for each in validation.scores
         ]
         settings = dump_settings(run.model_copy(update={"model": model.config}))
         meta = loaded.meta.model_copy(update={"scores": tuple(scores)})
         samples = {"source": self._sources, "target": self._references}
         write_model_folder(run.out, model_parameters(model), settings, prepared.tokenizers, meta, samples=samples)
+        self._sets.store(run.out)
         return EstimationResult(run.out, 0, validation, "", ())
 
     def _build(self, prepared: PreparedCorpora, workers: Workers) -> StatisticalModel:

@@ -2,7 +2,7 @@
 
 from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from dragoman.data.batches.plan import BatchConfig
 from dragoman.data.cleaning.config import CleaningConfig
@@ -48,6 +48,15 @@ class TextToTextDataConfig(DataConfig):
         TextToTextCleaningConfig(), description="Cleaning rules for training pairs."
     )
     batch: BatchConfig = Field(BatchConfig(tokens=4096), description="Batching of training pairs.")
+
+    @model_validator(mode="after")
+    def _names_validation_set(self) -> "TextToTextDataConfig":
+        if self.holds_out or self.cleaning.held_out:
+            raise ValueError(
+                "only pairs of sentences can be held out from a corpus, because different texts may have the same "
+                "target, such as a label: give a validation set, data.valid, and leave out held_out"
+            )
+        return self
 
 
 class TextToTextLoopConfig(TranslationLoopConfig):

@@ -10,7 +10,6 @@ from pydantic import Field, model_validator
 from dragoman.base.settings.config import Config
 from dragoman.data.batches.plan import BatchConfig
 from dragoman.data.cleaning.config import CleaningConfig
-from dragoman.data.corpora.corpus import Corpora
 from dragoman.data.preparation.vocabulary import SAMPLE
 from dragoman.decode.search import SearchConfig
 from dragoman.inference.control.marking import PlaceholdersConfig, TerminologyConfig
@@ -20,6 +19,7 @@ from dragoman.models.kinds.encoder_decoder import ModelConfig
 from dragoman.statistical.alignment.shortlist import ShortlistConfig
 from dragoman.statistical.alignment.word_aligner import AlignerConfig
 from dragoman.tasks.corpora.config import CorporaConfig
+from dragoman.tasks.corpora.pair_sets import PairSetsConfig
 from dragoman.tasks.language_model.config import LanguageModelObjectiveConfig, TextCrossEntropyConfig, TextDataConfig
 from dragoman.tasks.translation.objectives.scheduled_sampling import ConstantRatioConfig, TeacherRatioConfig
 from dragoman.tasks.translation.objectives.union import TranslationObjectiveConfig
@@ -91,14 +91,9 @@ _SMALLEST_FALL = 0.25
 """Minimum fraction of its fall that the teacher-forcing ratio should complete within a run."""
 
 
-class DataConfig(CorporaConfig):
+class DataConfig(PairSetsConfig, CorporaConfig):
     """Corpora and their batching."""
 
-    train: Corpora = Field(description="Training pairs: one corpus, or a list of corpora.")
-    valid: Corpora = Field(
-        description="Held-out pairs for validation, which determine early stopping and checkpoint selection: one set, "
-        "or a list of sets over which the metrics are averaged."
-    )
     cleaning: CleaningConfig = Field(
         CleaningConfig(),
         description="Cleaning rules for training pairs. The texts of validation pairs are repaired in the same way.",
@@ -146,6 +141,10 @@ class DataConfig(CorporaConfig):
         """Return languages and licence as fields of `Meta`."""
         return {name: getattr(self, name) for name in ("source_language", "target_language", "licence")}
 
+    def with_stored_choices(self, stored: Self) -> Self:
+        """Return the settings, with the automatic choices for batches and held-out pairs copied from a stored run."""
+        return super().with_stored_choices(stored).with_stored_sizes(stored)
+
     @property
     def languages(self) -> tuple[str, ...]:
         """The target languages of the training corpora, in order, without duplicates."""
@@ -160,7 +159,7 @@ class DataConfig(CorporaConfig):
 
     @model_validator(mode="after")
     def _check_names(self) -> "DataConfig":
-        for section, corpora in (("train", self.corpora), ("valid", self.valid_sets)):
+        for section, corpora in (("train", self.corpora), ("valid", self.valid_sets), ("test", self.test_sets)):
             names = Counter(map(str, corpora))
             duplicates = [name for name, count in names.items() if count > 1]
             if duplicates:
@@ -173,11 +172,11 @@ class DataConfig(CorporaConfig):
     @model_validator(mode="after")
     def _check_languages(self) -> "DataConfig":
         if self.languages:
-            for corpus in (*self.corpora, *self.valid_sets):
+            for corpus in (*self.corpora, *self.valid_sets, *self.test_sets):
                 if corpus.target_language is None:
                     raise ValueError(
                         f"some corpora have a target_language ({', '.join(self.languages)}), but {corpus} has none: "
-                        "set it for all corpora of data.train and data.valid, or for none of them"
+                        "set it for all corpora of data.train, data.valid and data.test, or for none of them"
                     )
         return self
 
@@ -306,6 +305,15 @@ class TranslationRun(RunConfig):
         if separate and isinstance(model, dict):
             return {**values, "model": {"tie_embeddings": False, **model}}
         return values
+
+    @model_validator(mode="after")
+    def _sentences_are_held_out(self) -> "TranslationRun":
+        if self.text.vectors is not None and (self.data.holds_out or self.data.cleaning.held_out):
+            raise ValueError(
+                "feature vectors have no sentences by which pairs could be held out: give a validation set, "
+                "data.valid, and leave out held_out"
+            )
+        return self
 
     @model_validator(mode="after")
     def _tied_embeddings_share_a_vocabulary(self) -> "TranslationRun":

@@ -1,6 +1,6 @@
 """`TranslationJob`: the data, model, loss, validation and model folder of a translation run."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -16,6 +16,7 @@ from dragoman.data.batches.batch import Batch, collate
 from dragoman.data.batches.loader import Loader
 from dragoman.data.batches.plan import BatchPlan
 from dragoman.data.batches.resampling import Resampler
+from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.corpora.readers import check_readable
 from dragoman.data.held_out.check import Finding, PairSet, check_pairs
 from dragoman.data.preparation.prepare import prepare
@@ -29,6 +30,7 @@ from dragoman.models.parts import count_parameters
 from dragoman.statistical.alignment.pair_scoring import pair_scoring
 from dragoman.statistical.alignment.word_aligner import AlignerConfig
 from dragoman.tasks.corpora.job import CorpusJob, ValidationSets
+from dragoman.tasks.corpora.pair_sets import PairSets
 from dragoman.tasks.start.settings import load_start
 from dragoman.tasks.translation.aligner_training import add_shortlist, add_word_aligner, check_library, token_links
 from dragoman.tasks.translation.config import TranslationRun
@@ -76,7 +78,8 @@ class TranslationJob(CorpusJob):
     def __init__(self, run: TranslationRun) -> None:
         check_readable(*run.data.corpora)
         self._marking = PairMarking.of(run.data.placeholders, run.data.terminology)
-        self._held_out = read_held_out(run)
+        self._held_out = read_held_out(run, run.data.valid_sets)
+        self._sets = PairSets(run.data.valid_sets)
         started = load_start(run)
         self._continues = started.continues
         if started.start is not None and started.continues:
@@ -115,11 +118,16 @@ class TranslationJob(CorpusJob):
         data, sets = self.run.data, self._held_out
         if self.run.text.vectors is None:
             pairs = [PairSet(each.name, each.sources, each.targets, each.corpus.target_language) for each in sets]
-            yield from check_pairs(data.corpora, pairs, data.source_language, data.target_language)
+            overlaps = not data.cleaning.held_out
+            languages = data.source_language, data.target_language
+            yield from check_pairs(data.corpora, pairs, languages, overlaps=overlaps)
 
     def prepare(self) -> None:
-        """Prepare the corpora as token shards, and choose the preset and the batch size by the number of pairs."""
-        run = self.run
+        """Hold out pairs, prepare the corpora as token shards, and choose preset and batch size by their size."""
+        self._sets = PairSets.open(self.run.data, self.run.out)
+        self.run = run = self.run.model_copy(update={"data": self._sets.complete(self.run.data)})
+        if self._sets.valid != run.data.valid_sets:
+            self._held_out = read_held_out(run, self._sets.valid)
         data, folder = run.data, run.out.parent / "prepared"
         tokenizers = self._tokenizers
         text = run.text if tokenizers is None else tokenizers.with_dropout(run.text.subword.resampling)
@@ -134,7 +142,9 @@ class TranslationJob(CorpusJob):
             marking=marking,
             languages=(data.source_language, data.target_language),
             scoring=pair_scoring(data.cleaning),
+            held_out=self._sets.keys,
         )
+        self._sets.report(self.prepared.reports)
         self.check_unknown()
         pairs = len(self.prepared.dataset)
         self.resolve_settings(pairs, pairs)
@@ -159,6 +169,15 @@ class TranslationJob(CorpusJob):
         self._max_lengths = tuple(limit.tokens for limit in model.limits)
         check_lengths(model.limits, self.run.data, self.prepared, self._held_out)
         return model
+
+    @property
+    def valid_sets(self) -> Sequence[CorpusConfig]:
+        """The validation sets, named or held out."""
+        return self._sets.valid
+
+    def store_inputs(self) -> None:
+        """Store the pairs that are held out."""
+        self._sets.store(self.run.out)
 
     def initialise(self, model: Seq2Seq) -> Mapping[str, float]:  # type: ignore[override]
         """Copy the parameters of `train.start`, or word vectors, into a model.

@@ -12,6 +12,7 @@ from dragoman.checkpoint.folder import CONFIG, check_serves, read_config, read_m
 from dragoman.checkpoint.precision_cost import PrecisionCost
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.corpora.readers import read_sides
+from dragoman.data.held_out.sets import HeldOutSets
 from dragoman.inference.translation.request import SourceTags
 from dragoman.tasks.translation.precision_measurement import ValidationPairs
 from dragoman.tasks.translation.precision_measurement import measure_precision_cost as measure
@@ -32,7 +33,7 @@ def measure_precision_cost(
     r"""Measure what int8 costs a model, and write it into its folder and card, as `evaluate precision-cost` does.
 
     `translate` and `serve` then choose the precision by this measurement. source, reference: files of sentence pairs;
-    both None: the validation set that the folder's `config.yaml` names. to, tags: as in `Translator.request`. threads:
+    both None: the validation set of the run. to, tags: as in `Translator.request`. threads:
     as in `Translator.load`. Raises ConfigError if only one file is given or if the folder names no validation set, and
     the errors of `tasks.translation.precision_measurement.measure_precision_cost`.
 
@@ -89,10 +90,12 @@ def pooled_pairs(sets: Sequence[HeldOutPairs]) -> ValidationPairs:
 
 
 def _validation_sets(folder: Path) -> list[CorpusConfig]:
-    """Return the validation sets in the settings of a model folder. Raises ConfigError if there are none."""
+    """Return the validation sets of a model folder, named or held out. Raises ConfigError if there are none."""
     data = read_config(folder).get("data")
     found = data.get("valid") if isinstance(data, dict) else None
     entries = [each for each in (found if isinstance(found, list) else [found]) if isinstance(each, dict)]
+    if not entries and (stored := HeldOutSets.of_model(folder)) is not None:
+        return list(stored.valid)
     if not entries:
         raise ConfigError(f"{folder / CONFIG} names no validation set: give --source FILE and --reference FILE")
     return [parse_settings(entry, CorpusConfig, f"data.valid in {folder / CONFIG}") for entry in entries]

@@ -12,6 +12,7 @@ from dragoman.checkpoint.precision_cost import read_precision_cost
 from dragoman.checkpoint.systems import NEURAL, SYSTEMS, write_systems
 from dragoman.metrics.registry import METRICS
 from dragoman.models.kinds.statistical import DictionaryConfig, PhraseBasedConfig, StatisticalConfig
+from dragoman.tasks.corpora.pair_sets import PairSets
 from dragoman.tasks.statistical_translation.config import StatisticalDataConfig, StatisticalRun
 from dragoman.tasks.statistical_translation.estimate import Estimation
 from dragoman.tasks.translation.config import SystemName, TranslationRun
@@ -152,9 +153,14 @@ def _record(run: TranslationRun, name: SystemName, bleu_tokenizer: str) -> Syste
 
 
 def _statistical_run(run: TranslationRun, name: SystemName, bleu_tokenizer: str) -> StatisticalRun:
-    data = run.data
+    data, sets = run.data, PairSets.open(run.data, run.out)
+    test, cleaning = None, data.cleaning
+    if sets.stored is not None:
+        test, cleaning = sets.stored.test or None, cleaning.model_copy(update={"held_out": True})
     return StatisticalRun(
-        data=StatisticalDataConfig(train=data.corpora, valid=data.valid_sets[0], cleaning=data.cleaning, **data.card()),
+        data=StatisticalDataConfig(
+            train=data.corpora, valid=sets.valid[0], test=test, cleaning=cleaning, **data.card()
+        ),
         model=StatisticalConfig(method=_METHODS[name]),
         bleu_tokenizer=bleu_tokenizer,
         threads=run.train.threads,

@@ -48,12 +48,12 @@ class HeldOutPairs:
         return str(self.corpus)
 
 
-def read_held_out(config: TranslationRun) -> tuple[HeldOutPairs, ...]:
-    """Read the validation sets, and repair them like the training corpora.
+def read_held_out(config: TranslationRun, corpora: Sequence[CorpusConfig]) -> tuple[HeldOutPairs, ...]:
+    """Read validation sets, and repair them like the training corpora.
 
     Raises DataError for a set that cannot be read or is blank.
     """
-    sets = tuple(_read_pairs(corpus, config) for corpus in config.data.valid_sets)
+    sets = tuple(_read_pairs(corpus, config) for corpus in corpora)
     for each in sets:
         warn_of_blank_references(each.name, each.targets, [each.sources])
     return sets

@@ -8,6 +8,7 @@ from typing import Any
 
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.settings.load import parse_settings
+from dragoman.data.cleaning.sentence_keys import SentenceKeys
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.corpora.readers import read_pairs
 from dragoman.data.files.lines import has_broken_utf8
@@ -28,23 +29,38 @@ class TrainingPairs:
     missing: str = ""
 
     @classmethod
-    def of_run(cls, config: Mapping[str, Any], language: str | None = None, limit: int = LIMIT) -> "TrainingPairs":
+    def of_run(
+        cls, config: Mapping[str, Any], language: str | None = None, held_out: SentenceKeys | None = None
+    ) -> "TrainingPairs":
         """Read the pairs of a run.
 
         config: the settings of the run. language: the target language, if the model has several; None reads all pairs.
+        held_out: the sentences that the run held out of its corpora.
         """
         try:
-            return cls.read(_corpora(config), language, limit)
+            return cls.read(_corpora(config), language, held_out)
         except (ConfigError, DataError) as error:
             return cls([], missing=str(error).splitlines()[0].rstrip("."))
 
     @classmethod
-    def read(cls, corpora: Sequence[CorpusConfig], language: str | None = None, limit: int = LIMIT) -> "TrainingPairs":
+    def read(
+        cls,
+        corpora: Sequence[CorpusConfig],
+        language: str | None = None,
+        held_out: SentenceKeys | None = None,
+        *,
+        limit: int = LIMIT,
+    ) -> "TrainingPairs":
         """Read the pairs of corpora. Raises DataError if a corpus cannot be read."""
         chosen = [each for each in corpora if language is None or each.target_language in (None, language)]
         if missing := [file for corpus in chosen for file in corpus.files if not Path(file).exists()]:
             raise DataError(f"the training corpus {missing[0]} does not exist any more")
-        mixed = (pair for group in zip_longest(*map(_complete, chosen)) for pair in group if pair is not None)
+        mixed = (
+            pair
+            for group in zip_longest(*map(_complete, chosen))
+            for pair in group
+            if pair is not None and not (held_out is not None and held_out.contain(*pair))
+        )
         pairs = list(islice(mixed, limit))
         if not pairs:
             raise DataError("no training corpus contains pairs of the target language")

@@ -5,12 +5,13 @@ from shlex import quote
 
 from dragoman.base.errors import ConfigError
 from dragoman.checkpoint.folder import CARD, CONFIG, META, PARAMETERS, PRECISION
+from dragoman.data.held_out.sets import FOLDER as HELD_OUT
 from dragoman.training.profiling.profile import JSON_FILE, TEXT_FILE
 from dragoman.training.progress.report import CURVES_FILE, LOG_FILE
 
 _FILES = (CONFIG, PARAMETERS, META, CARD, PRECISION, "tokenizer*.json", LOG_FILE, CURVES_FILE, TEXT_FILE, JSON_FILE)
 """The files that a run writes, as patterns."""
-_CONTENTS = ("checkpoints/*", "training/*")
+_CONTENTS = ("checkpoints/*", "training/*", f"{HELD_OUT}/*")
 
 
 def contains_run(folder: Path) -> bool:

@@ -139,6 +139,7 @@ def _claim_folder(prepared: PreparedRun, ranks: Ranks) -> None:
     if ranks.is_main:
         prepared.store.discard_after(step)
         atomic_write(job.run.out / CONFIG, dump_settings(job.run))
+        job.store_inputs()
 
 
 def _build_session(prepared: PreparedRun, ranks: Ranks, stack: ExitStack, chosen: Set[str]) -> Session:

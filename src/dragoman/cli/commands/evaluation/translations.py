@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 @command(
+    "dragoman evaluate runs/en-de",
     "dragoman evaluate runs/en-de --source test.en --reference test.de",
     "dragoman evaluate runs/en-de --pairs test.tsv",
     "dragoman evaluate --reference test.de --hypothesis a.de --hypothesis b.de",
@@ -92,7 +93,8 @@ def translations(
 ) -> None:
     """Score translations by BLEU, chrF and TER with their signatures.
 
-    A model translates --source as `dragoman translate` does. Several systems are compared by paired bootstrap.
+    A model translates --source as `dragoman translate` does; without files, the test set that its run held out or that
+    data.test names. Several systems are compared by paired bootstrap.
     """
     from dragoman.base.errors import reject_options
     from dragoman.evaluation.evaluate import evaluate

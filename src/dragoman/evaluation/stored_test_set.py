@@ -1,0 +1,69 @@
+"""`stored_test_set`: the test set of a run, which `evaluate` scores if it is given no other."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dragoman.base.errors import ConfigError
+from dragoman.base.settings.load import parse_settings
+from dragoman.checkpoint.folder import CONFIG, read_config
+from dragoman.data.corpora.corpus import CorpusConfig
+from dragoman.data.corpora.readers import read_references
+from dragoman.data.held_out.sets import HeldOutSets
+
+
+@dataclass(frozen=True)
+class StoredTestSet:
+    """The test set of a run. name: in messages. request: the settings of its translations, `to` and `tags`."""
+
+    name: str
+    sources: list[str]
+    references: list[list[str]]
+    request: Mapping[str, Any]
+
+
+def stored_test_set(folder: Path, to: str | None, tags: Collection[str]) -> StoredTestSet | None:
+    """Read the test set that the recipe of a model folder names, or else the one that was held out in training.
+
+    to, tags: select a set if there are several. Returns None if there is no test set. Raises ConfigError if the sets
+    have different languages or tags and not exactly one is selected, and DataError if a file is missing.
+    """
+    corpora = _test_sets(folder)
+    if not corpora:
+        return None
+    chosen = [
+        each for each in corpora if to in (None, each.target_language) and (not tags or set(tags) == set(each.tags))
+    ]
+    if len({each.all_tags for each in chosen}) != 1:
+        listed = "; ".join(f"{each} ({' '.join(_options(each)) or 'no options'})" for each in corpora)
+        raise ConfigError(f"{folder} has several test sets, choose one by its options: {listed}")
+    read = [read_references(each) for each in chosen]
+    count = min(len(each.references) for each in read)
+    return StoredTestSet(
+        " + ".join(map(_describe, chosen)),
+        [source for each in read for source in each.sources],
+        [[line for each in read for line in each.references[number]] for number in range(count)],
+        {"to": chosen[0].target_language, "tags": chosen[0].tags},
+    )
+
+
+def _test_sets(folder: Path) -> Sequence[CorpusConfig]:
+    data = read_config(folder).get("data")
+    found = data.get("test") if isinstance(data, Mapping) else None
+    entries = [each for each in (found if isinstance(found, list) else [found]) if isinstance(each, Mapping)]
+    if entries:
+        return [parse_settings(dict(each), CorpusConfig, f"data.test in {folder / CONFIG}") for each in entries]
+    held_out = HeldOutSets.of_model(folder)
+    return () if held_out is None else held_out.test
+
+
+def _options(corpus: CorpusConfig) -> list[str]:
+    to = [] if corpus.target_language is None else [f"--to {corpus.target_language}"]
+    return [*to, *(f"--tags {','.join(corpus.tags)}" for _ in corpus.tags[:1])]
+
+
+def _describe(corpus: CorpusConfig) -> str:
+    """Return the name of a set and, if its name does not contain them, of its files."""
+    files = " and ".join(map(str, corpus.files))
+    return str(corpus) if corpus.name is None else f"{corpus} ({files})"

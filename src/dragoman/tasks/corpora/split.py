@@ -1,0 +1,123 @@
+"""`split_data` divides a corpus into a training, a validation and a test set, as a training run without them does."""
+
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from pydantic import Field
+
+from dragoman.base.files import atomic_folder, check_new_folder
+from dragoman.base.log import quietly
+from dragoman.base.settings.config import Config
+from dragoman.data.cleaning.config import CleaningConfig
+from dragoman.data.cleaning.sentence_keys import SentenceKeys
+from dragoman.data.corpora.corpus import CorpusConfig
+from dragoman.data.corpora.readers import read_pairs
+from dragoman.data.files.lines import has_broken_utf8
+from dragoman.data.held_out.config import HeldOutConfig
+from dragoman.data.held_out.sets import hold_out
+from dragoman.statistical.alignment.pair_scoring import pair_scoring
+from dragoman.tasks.corpora.check import config_of
+
+
+class SplitData(Config):
+    """The settings of `data` of a training run that determine which pairs are held out."""
+
+    train: CorpusConfig = Field(description="Corpus to divide.")
+    cleaning: CleaningConfig = Field(CleaningConfig(), description="Rules; pairs that break them are not held out.")
+    held_out: HeldOutConfig = Field(HeldOutConfig(), description="Numbers of pairs to hold out.")
+    source_language: str | None = Field(None, description="Language of the source, such as ja.")
+    target_language: str | None = Field(None, description="Language of the target, such as zh.")
+
+
+class SplitSettings(Config):
+    """Settings of `dragoman data split`, with the keys of a training run."""
+
+    data: SplitData = Field(description="Corpus, numbers of pairs, cleaning and languages.")
+
+
+@dataclass(frozen=True)
+class SplitResult:
+    """The number of pairs of each set, of pairs with a sentence of a held-out pair, and of incomplete pairs.
+
+    folder: contains train.source, train.target, and the same files of valid and test.
+    """
+
+    folder: Path
+    train: int
+    valid: int
+    test: int
+    alike: int
+    incomplete: int
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.folder}: {self.train:,} pairs for training, {self.valid:,} for validation, {self.test:,} for "
+            "testing"
+        ]
+        if self.alike:
+            lines.append(f"{self.alike:,} pairs are left out, because a held-out pair has the same source or target")
+        if self.incomplete:
+            lines.append(f"{self.incomplete:,} pairs are left out: a side is missing, not UTF-8, or of several lines")
+        return "\n".join(lines)
+
+
+def split_data(
+    corpus: CorpusConfig | Mapping[str, Any],
+    out: str | Path,
+    held_out: HeldOutConfig | Mapping[str, Any] | None = None,
+    cleaning: CleaningConfig | Mapping[str, Any] | None = None,
+    *,
+    source_language: str | None = None,
+    target_language: str | None = None,
+    quiet: bool = False,
+) -> SplitResult:
+    """Divide a corpus into line-aligned files in a new folder: train.source, train.target, valid.source and so on.
+
+    No sentence of a set is in another one, also apart from case, punctuation, spaces and numbers. Each pair is in one
+    set or counted as left out. corpus: as in `data.train`. held_out, cleaning: as in `data`; pairs that cleaning would
+    drop are not held out, but remain in the training files. source_language, target_language: as in `data`. Raises
+    ConfigError if the folder exists or the settings are invalid, and DataError for a corpus that cannot be read or is
+    too small.
+
+    >>> from dragoman import split_data
+    >>> corpus = {"source": "train.en", "target": "train.de"}
+    >>> result = split_data(corpus, "split", {"valid": 10, "test": 20}, quiet=True)
+    >>> result.valid, result.test
+    (10, 20)
+    """
+    folder = Path(out)
+    check_new_folder(folder)
+    pairs, config = config_of(corpus, CorpusConfig), config_of(held_out or {}, HeldOutConfig)
+    rules = config_of(cleaning or {}, CleaningConfig)
+    rules = rules.with_languages(*pairs.languages(source_language, target_language))
+    scoring = pair_scoring(rules)
+    with quietly(quiet), TemporaryDirectory(prefix="dragoman-") as temporary, atomic_folder(folder) as written:
+        sets = hold_out((pairs,), config, lambda _: rules, Path(temporary), scoring=scoring)
+        for path in (file for each in (*sets.valid, *sets.test) for file in each.files):
+            (written / path.name).write_bytes(path.read_bytes())
+        counts = _write_training_pairs(pairs, sets.keys(), written)
+    counts["alike"] -= sum(sets.sizes)
+    return SplitResult(folder, counts["train"], *sets.sizes, counts["alike"], counts["incomplete"])
+
+
+def _write_training_pairs(corpus: CorpusConfig, keys: SentenceKeys, folder: Path) -> Counter[str]:
+    """Write the pairs without held-out sentences. Returns the numbers of written, similar and incomplete pairs."""
+    counts = Counter[str]()
+    with ExitStack() as stack:
+        paths = (folder / f"train.{side}" for side in ("source", "target"))
+        files = [stack.enter_context(path.open("w", encoding="utf-8", newline="")) for path in paths]
+        for pair in read_pairs(corpus):
+            if not pair.complete or any("\n" in text or has_broken_utf8(text) for text in pair.texts):
+                counts["incomplete"] += 1
+            elif keys.contain(*pair.texts):
+                counts["alike"] += 1
+            else:
+                counts["train"] += 1
+                for file, text in zip(files, pair.texts, strict=True):
+                    file.write(f"{text}\n")
+    return counts
