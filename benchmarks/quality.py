@@ -136,7 +136,7 @@ def judged(folder: Path) -> dict[str, Any]:
 
     torch.set_num_threads(1)
     config = load_settings(folder / "config.yaml", [], TranslationRun)
-    held_out = read_held_out(config)[0]
+    held_out = read_held_out(config, config.data.valid_sets)[0]
     translations = Translator.load(folder, device="cpu").translate(held_out.sources)
     cased = BLEU().score(translations, held_out.targets)
     tokenised = TokenisedBLEU(config.data.target_language or "en").score(translations, held_out.targets)

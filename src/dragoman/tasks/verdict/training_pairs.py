@@ -30,7 +30,12 @@ class TrainingPairs:
 
     @classmethod
     def of_run(
-        cls, config: Mapping[str, Any], language: str | None = None, held_out: SentenceKeys | None = None
+        cls,
+        config: Mapping[str, Any],
+        language: str | None = None,
+        held_out: SentenceKeys | None = None,
+        *,
+        limit: int = LIMIT,
     ) -> "TrainingPairs":
         """Read the pairs of a run.
 
@@ -38,7 +43,7 @@ class TrainingPairs:
         held_out: the sentences that the run held out of its corpora.
         """
         try:
-            return cls.read(_corpora(config), language, held_out)
+            return cls.read(_corpora(config), language, held_out, limit=limit)
         except (ConfigError, DataError) as error:
             return cls([], missing=str(error).splitlines()[0].rstrip("."))
 

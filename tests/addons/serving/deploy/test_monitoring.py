@@ -25,7 +25,8 @@ DASHBOARD = json.loads((DEPLOY / "dashboard.json").read_text("utf-8"))
 def series() -> dict[str, set[str]]:
     """The names of the server's time series, each with its labels."""
     found = {}
-    for collector in {*Metrics().registry._names_to_collectors.values()}:
+    collectors: set[Any] = {*Metrics().registry._names_to_collectors.values()}
+    for collector in collectors:
         labels = set(collector._labelnames)
         suffixes = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count"), "info": ("_info",)}
         for suffix in suffixes.get(collector._type, ("",)):
