@@ -190,7 +190,7 @@ def test_cheap_checks_come_before_anything_is_written(failure, tmp_path: Path, t
     assert str(empty) in failure(*_train(run, text, empty))[1]
     assert "every line of the source side is blank" in failure(*_train(run, text, blank))[1]
     assert "line 1" in failure(*_train(run, text, latin))[1]
-    assert "regular file" in failure(*_train(run, tmp_path, text))[1]
+    assert "is a folder, not a file" in failure(*_train(run, tmp_path, text))[1]
     code, message = failure(*_train(run, text, text, "train.device=gpu"))
     assert code == 2
     assert "expected auto, cpu, cuda" in message

@@ -1,8 +1,8 @@
 """Messages to the user: records of the loggers `dragoman.*`, printed to stderr, so that stdout contains only results.
 
-The logger of a message is the module that reports it, such as `dragoman.training.run.loop`. A program that sets up
-logging itself (`logging.basicConfig`, or a handler of the logger `dragoman`) receives the records instead of the
-console.
+The logger of a message is the module that reports it, such as `dragoman.training.run.loop`. A program that adds a
+handler to the logger `dragoman` receives the records instead of the console. Records are not passed to the root logger,
+because imported packages add handlers to it, and messages would disappear in them.
 """
 
 import logging
@@ -36,7 +36,7 @@ class _ConsoleHandler(logging.Handler):
 
         Square brackets are printed literally.
         """
-        if len(_logger.handlers) > 1 or (_logger.propagate and logging.root.handlers):
+        if len(_logger.handlers) > 1:
             return
         message = record.getMessage()
         is_warning = record.levelno >= logging.WARNING
@@ -47,6 +47,7 @@ class _ConsoleHandler(logging.Handler):
 
 _logger = logging.getLogger("dragoman")
 _logger.setLevel(logging.INFO)
+_logger.propagate = False
 _logger.addHandler(_ConsoleHandler())
 
 

@@ -34,7 +34,10 @@ SECTIONS: Mapping[str, Mapping[str, Reference]] = {
         "describe": Reference(f"{_FOLDER}.describe:describe", "Show the parts, size and cost of a model."),
     },
     "Corpora and word alignments": {
-        "data": Reference(f"{_FOLDER}.data:app", "Check a corpus before training on it."),
+        "data": Reference(
+            f"{_FOLDER}.data:app",
+            "Check a corpus before training on it, or divide it into training, validation and test sets.",
+        ),
         "align": Reference(f"{_FOLDER}.align:align", "Align the words of a parallel text."),
         "lexicon": Reference(f"{_FOLDER}.lexicon:lexicon", "Extract a bilingual dictionary from a parallel text."),
         "shortlist": Reference(

@@ -1,6 +1,5 @@
 """`main` runs the command line. Only this file turns errors into messages and exit codes."""
 
-import logging
 import os
 import sys
 import traceback
@@ -27,8 +26,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if own[:1] in (["train"], ["distill"]):
             restart_on_tcmalloc()
         limit_garbage_collection()
-        # messages are printed, even if an imported package adds a handler to the root logger
-        logging.getLogger("dragoman").propagate = False
     given = move_help_to_end(sys.argv[1:] if arguments is None else arguments)
     watch = InterruptWatch("interrupted: nothing was saved")
     try:

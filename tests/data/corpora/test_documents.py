@@ -103,7 +103,7 @@ def test_all_texts_are_read_for_evaluation_or_an_error_is_raised(tmp_path: Path)
 def test_an_unreadable_corpus_is_reported_at_once(tmp_path: Path, documents: Any) -> None:
     with pytest.raises(DataError, match="empty. Use a file"):
         check_readable(corpus(tmp_path / "empty", "", documents=documents))
-    with pytest.raises(DataError, match="not a regular file"):
+    with pytest.raises(DataError, match="is a folder, not a file"):
         check_readable(TextCorpusConfig(text=tmp_path, documents=documents))
     with pytest.raises(DataError, match="not a gz file"):
         check_readable(corpus(tmp_path / "plain.gz", documents=documents))

@@ -20,7 +20,6 @@ app = CommandGroup(
     help="Check a corpus before training on it, or divide it into training, validation and test sets.",
     examples=(
         "dragoman data check --source train.en --target train.de",
-        "dragoman data compare recipe.yaml",
         "dragoman data split --pairs pairs.tsv --out corpus",
     ),
 )
@@ -36,7 +35,6 @@ _TEXT = ("data.train.text=", "data.train.field=")
 
 @command(
     "dragoman data check --source train.en --target train.de",
-    "dragoman data check --pairs train.tsv data.train.target_column=3 \\\n  data.cleaning.max_words=60",
     "dragoman data check recipe.yaml",
     files="--source and --target",
 )

@@ -19,8 +19,6 @@ Text = Path | None
 
 @command(
     "dragoman train --pairs pairs.tsv --out runs/en-de",
-    "dragoman train --source train.en --target train.de \\\n"
-    "  --valid-source valid.en --valid-target valid.de --out runs/en-de",
     "dragoman train recipe.yaml train.max_minutes=30",
     takes_run_settings=True,
     interrupted="interrupted before the first update: repeat the same command",

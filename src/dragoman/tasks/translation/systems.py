@@ -120,7 +120,7 @@ def validation_scores(validation: Validation | None, data: str) -> dict[str, Rec
     """Return BLEU and chrF of a validation as records, by metric. data: name of the validation set."""
     if validation is None:
         return {}
-    scores = [validation[key] for key in _METRICS]
+    scores = [each for each in validation.scores if each.key in _METRICS]
     return {
         each.name: RecordedScore(metric=each.name, value=each.value, signature=each.signature, data=data)
         for each in scores

@@ -10,7 +10,7 @@ from dragoman.base.errors import ResourceError
 from dragoman.base.log import info, warn
 from dragoman.base.machine.memory import is_out_of_memory
 from dragoman.checkpoint.average import average_parameters
-from dragoman.checkpoint.folder import mark_unfinished
+from dragoman.checkpoint.folder import META, mark_unfinished
 from dragoman.checkpoint.store import CheckpointStore, TrainingSnapshot
 from dragoman.checkpoint.tensors import load_tensors
 from dragoman.training.config import LoopConfig
@@ -104,7 +104,7 @@ class Session:
         """
         if self.ranks.is_main:
             self.job.write(folder, parameters, step, validation, averaged_steps)
-            if unfinished is not None:
+            if unfinished is not None and (folder / META).is_file():  # a task may write a folder of another kind
                 mark_unfinished(folder, None if unfinished.assumed else unfinished.end)
         self.ranks.wait()
 

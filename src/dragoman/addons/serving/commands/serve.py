@@ -12,7 +12,6 @@ from dragoman.cli.options import Device, Engine, Precision, System, Threads
 @command(
     "dragoman serve runs/en-de",
     "dragoman serve runs/en-de --host 0.0.0.0 --keys keys.db",
-    "dragoman serve --config serve.yaml",
     interrupted="interrupted",
     handles_signals=True,
 )

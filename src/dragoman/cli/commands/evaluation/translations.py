@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 @command(
     "dragoman evaluate runs/en-de",
     "dragoman evaluate runs/en-de --source test.en --reference test.de",
-    "dragoman evaluate runs/en-de --pairs test.tsv",
-    "dragoman evaluate --reference test.de --hypothesis a.de --hypothesis b.de",
     usual="--source --reference --pairs --hypothesis --metric --examples --verdict --json --to --beam --device "
     "--threads --quiet",
     files="--source and --reference",
