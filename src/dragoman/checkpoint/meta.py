@@ -42,7 +42,7 @@ class SystemRecord(Config):
         return {"neural": "neural model", "phrase_based": "phrase-based model"}.get(self.name, self.name)
 
     def score(self, metric: str) -> RecordedScore | None:
-        """Return the score by a metric, or None if there is none."""
+        """Return the score by a metric, or None if the metric was not recorded."""
         return next((score for score in self.scores if score.metric == metric), None)
 
 

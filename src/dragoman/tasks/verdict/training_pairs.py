@@ -19,7 +19,7 @@ LIMIT = 50_000
 
 @dataclass(frozen=True)
 class TrainingPairs:
-    """A sample of training pairs, or the reason why there is none.
+    """A sample of training pairs, or the reason why no pairs could be read.
 
     pairs: the first pairs of all corpora in turn. is_sample: whether the corpora contain more pairs than these.
     """
