@@ -36,6 +36,11 @@ System = Annotated[
 TaskName = Annotated[
     str | None, typer.Option("--task", help="Name of the task, for a model that predicts the labels of several tasks.")
 ]
+SourceFile = Annotated[
+    Path | None,
+    typer.Option("--source", help="Source side, one sentence per line; plain, .gz, .bz2, .xz or .zst."),
+]
+TargetFile = Annotated[Path | None, typer.Option("--target", help="Target side, one sentence per line.")]
 PairsFile = Annotated[
     Path | None,
     typer.Option(

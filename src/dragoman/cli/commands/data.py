@@ -9,7 +9,7 @@ import typer
 from dragoman.cli.arguments import RECIPES, check_settings, split_recipe
 from dragoman.cli.command import command
 from dragoman.cli.command_group import CommandGroup, Reference
-from dragoman.cli.options import PairsFile, Quiet
+from dragoman.cli.options import PairsFile, Quiet, SourceFile, TargetFile
 
 if TYPE_CHECKING:
     from dragoman.data.cleaning.report import CleaningReport
@@ -50,10 +50,8 @@ def check(
         ),
     ] = None,
     *,
-    source: Annotated[
-        Path | None, typer.Option("--source", help="Source sentences, one per line; plain, .gz, .bz2, .xz or .zst.")
-    ] = None,
-    target: Annotated[Path | None, typer.Option("--target", help="Target sentences, one per line.")] = None,
+    source: SourceFile = None,
+    target: TargetFile = None,
     pairs: PairsFile = None,
     text: Annotated[Path | None, typer.Option("--text", help="Plain text for a language model, instead.")] = None,
     lines: Annotated[int, typer.Option("--lines", min=0, help="Maximum number of line numbers shown per rule.")] = 10,
@@ -170,10 +168,8 @@ def split(
         ),
     ] = None,
     *,
-    source: Annotated[
-        Path | None, typer.Option("--source", help="Source sentences, one per line; plain, .gz, .bz2, .xz or .zst.")
-    ] = None,
-    target: Annotated[Path | None, typer.Option("--target", help="Target sentences, one per line.")] = None,
+    source: SourceFile = None,
+    target: TargetFile = None,
     pairs: PairsFile = None,
     out: Annotated[
         Path, typer.Option("--out", help="New folder, for train.source, train.target, valid.source and so on.")

@@ -7,7 +7,7 @@ import typer
 
 from dragoman.cli.arguments import parallel_text
 from dragoman.cli.command import command
-from dragoman.cli.options import PairsFile, Quiet, Threads
+from dragoman.cli.options import PairsFile, Quiet, SourceFile, TargetFile, Threads
 
 
 @command("dragoman lexicon --source train.en --target train.de --output lexicon.tsv")
@@ -21,13 +21,8 @@ def lexicon(
         ),
     ] = None,
     *,
-    source: Annotated[
-        Path | None,
-        typer.Option("--source", help="Source side of the parallel text, one sentence per line; plain or compressed."),
-    ] = None,
-    target: Annotated[
-        Path | None, typer.Option("--target", help="Target side of the parallel text, one sentence per line.")
-    ] = None,
+    source: SourceFile = None,
+    target: TargetFile = None,
     pairs: PairsFile = None,
     output: Annotated[
         Path | None,

@@ -1,12 +1,11 @@
 """Labelled texts in tables: tab-separated values without quoting, as in GLUE, and CSV with quotes (RFC 4180)."""
 
-import csv
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from dragoman.base.errors import DataError
 from dragoman.base.log import warn
-from dragoman.data.files.lines import LONGEST_LINE
+from dragoman.data.files.csv_rows import csv_rows
 from dragoman.data.labelled.columns import (
     Selection,
     explain_missing_label,
@@ -31,7 +30,11 @@ def read_table(lines: Iterable[Line], corpus: LabelledCorpusConfig, kind: str, l
     determined or if a row has the wrong number of columns.
     """
     separator = corpus.separator or ("," if kind == "csv" else "\t")
-    records = list(_csv_records(lines, separator, corpus) if kind == "csv" else _tsv_records(lines, separator))
+    if kind == "csv":
+        remedy = "set `format: tsv` if quotes have no special meaning in this file"
+        records = list(csv_rows((line for _, line in lines), separator, corpus, remedy))
+    else:
+        records = [(number, line.split(separator)) for number, line in lines]
     while records and records[-1][1] == [""] and len(records[0][1]) > 1:
         records.pop()  # blank lines at the end of the file
     if not records:
@@ -61,26 +64,6 @@ def read_table(lines: Iterable[Line], corpus: LabelledCorpusConfig, kind: str, l
             None if selection.label is None else cells[selection.label],
             None if selection.id is None else cells[selection.id],
         )
-
-
-def _tsv_records(lines: Iterable[Line], separator: str) -> Iterator[_Record]:
-    for number, line in lines:
-        yield number, line.split(separator)
-
-
-def _csv_records(lines: Iterable[Line], separator: str, corpus: LabelledCorpusConfig) -> Iterator[_Record]:
-    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
-    reader = csv.reader((f"{line}\n" for _, line in lines), delimiter=separator, strict=True)
-    start = 1
-    try:
-        for cells in reader:
-            yield start, cells or [""]
-            start = reader.line_num + 1
-    except csv.Error as error:
-        raise DataError(
-            f"{corpus}, line {start}: not valid CSV ({error}). Double the quotes inside quoted text, or set "
-            "`format: tsv` if quotes have no special meaning in this file."
-        ) from None
 
 
 def _check_separator(first: Sequence[str], separator: str, corpus: LabelledCorpusConfig, location: str) -> None:

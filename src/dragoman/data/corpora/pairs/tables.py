@@ -12,7 +12,8 @@ from dragoman.base.log import info
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.corpora.items import Pair
 from dragoman.data.corpora.pairs.columns import Columns, columns_by_name
-from dragoman.data.files.lines import LONGEST_LINE, open_lines
+from dragoman.data.files.csv_rows import csv_rows
+from dragoman.data.files.lines import open_lines
 
 _SAMPLE = 100
 """Number of lines at the start of a table from which its separator and its columns are determined."""
@@ -34,7 +35,8 @@ def read_table(path: Path, corpus: CorpusConfig) -> Iterator[Pair]:
     lines = open_lines(path)
     sample = list(islice(lines, _SAMPLE))
     separator, quoted = _separator(sample, corpus.format, is_whole=len(sample) < _SAMPLE)
-    rows = _csv_rows(chain(sample, lines), separator, path) if quoted else _tsv_rows(chain(sample, lines), separator)
+    lines = chain(sample, lines)
+    rows = csv_rows(lines, separator, path, "export the table again") if quoted else _tsv_rows(lines, separator)
     head = list(islice(rows, _SAMPLE))
     if not any(cells != [""] for _, cells in head):
         head += rows  # blank lines only, which are blank pairs
@@ -103,21 +105,6 @@ def _is_prose(rows: Sequence[Sequence[str]]) -> bool:
 def _tsv_rows(lines: Iterable[str], separator: str) -> Iterator[_Row]:
     for number, line in enumerate(lines, start=1):
         yield number, line.split(separator)
-
-
-def _csv_rows(lines: Iterable[str], separator: str, path: Path) -> Iterator[_Row]:
-    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
-    reader = csv.reader((f"{line}\n" for line in lines), delimiter=separator, strict=True)
-    start = 1
-    try:
-        for cells in reader:
-            yield start, cells or [""]
-            start = reader.line_num + 1
-    except csv.Error as error:
-        raise DataError(
-            f"{path}, line {start}: not valid CSV ({error}). Double the quotes inside quoted text, or export the table "
-            "again."
-        ) from None
 
 
 def _select(rows: Sequence[_Row], corpus: CorpusConfig, path: Path, kind: str) -> tuple[Columns, bool]:
