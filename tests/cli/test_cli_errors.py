@@ -1,5 +1,6 @@
 """Mistakes at the command line give one clear message on stderr and an exit code, without a traceback."""
 
+import io
 import shutil
 from pathlib import Path
 
@@ -272,3 +273,18 @@ def test_an_unexpected_failure_is_one_message(monkeypatch: pytest.MonkeyPatch, c
 def test_ctrl_c_exits_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command_line, "root_command", lambda: _failing(KeyboardInterrupt()))
     assert main([]) == 130
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("no_colour", "start"), [("", "\x1b[31m\x1b[1merror\x1b[0m: "), ("1", "error: ")])
+def test_on_a_terminal_the_word_error_is_red_unless_colours_are_unwanted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, no_colour: str, start: str
+) -> None:
+    monkeypatch.setenv("NO_COLOR", no_colour)
+    monkeypatch.setattr("sys.stderr", terminal := _Terminal())
+    assert main(["describe", str(tmp_path / "missing")]) == 2
+    assert terminal.getvalue().startswith(start)

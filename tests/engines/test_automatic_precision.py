@@ -186,7 +186,7 @@ def test_what_cannot_be_measured(measured: Path, tmp_path: Path, capsys: pytest.
         measure_precision_cost(tmp_path / "none", source, target)
     for name, lines in (("few.en", SOURCES), ("few.de", TARGETS)):
         (tmp_path / name).write_text("\n".join(lines) + "\n")
-    with pytest.raises(DataError, match="has 3 sentence pairs, and at least 100 are needed"):
+    with pytest.raises(DataError, match="3 sentence pairs are too few .*: at least 100 are needed"):
         measure_precision_cost(tmp_path / "model", tmp_path / "few.en", tmp_path / "few.de")
     pair = ["--source", str(source), "--reference", str(target)]
     assert main(["evaluate", "precision-cost", *pair]) == 2

@@ -6,6 +6,8 @@ import traceback
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 
+import typer
+
 from dragoman.base.cancellation import Cancelled
 from dragoman.base.errors import DragomanError
 from dragoman.base.interruption import EXIT_CODE, InterruptWatch
@@ -42,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(watch.message, file=sys.stderr)
             return _leave(EXIT_CODE, arguments is None)
         if stop.code == WRONG_USAGE and (hint := usage_hint(given, root_command())):
-            print(f"hint: {hint}", file=sys.stderr)
+            _tell(hint, "hint", "cyan")
         return _flush_stdout(stop.code if isinstance(stop.code, int) else int(stop.code is not None))
     except (KeyboardInterrupt, Cancelled):
         print(watch.message, file=sys.stderr)
@@ -52,28 +54,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except DragomanError as error:
         _print_traceback()
         # an exit code of 128 + signal means that the run was interrupted after saving its state
-        print(f"{'' if error.exit_code > 128 else 'error: '}{error}", file=sys.stderr)
+        _tell(str(error), None if error.exit_code > 128 else "error")
         return _leave(error.exit_code, arguments is None)
     except OSError as error:
         _print_traceback()
         place = "" if error.filename is None else f"{error.filename}: "
-        print(f"error: {place}{error.strerror or error}", file=sys.stderr)
+        _tell(f"{place}{error.strerror or error}")
         return 1
     except MemoryError:
         _print_traceback()
-        print("error: not enough memory", file=sys.stderr)
+        _tell("not enough memory")
         return 1
     except Exception as error:
         _print_traceback()
         frame = traceback.extract_tb(error.__traceback__)[-1]
         location = f"{os.path.basename(frame.filename)}:{frame.lineno}"
-        print(
-            f"error: unexpected {type(error).__name__} at {location}: {error}\nThis is a bug in dragoman. Please "
-            "report it with the output of the same command with DRAGOMAN_TRACEBACK=1",
-            file=sys.stderr,
+        _tell(
+            f"unexpected {type(error).__name__} at {location}: {error}\nThis is a bug in dragoman. Please report it "
+            "with the output of the same command with DRAGOMAN_TRACEBACK=1"
         )
         return 1
     return _flush_stdout(0)
+
+
+def _tell(message: str, kind: str | None = "error", colour: str = "red") -> None:
+    """Print a message on stderr. kind: the word before it, which has a colour on a terminal unless NO_COLOR is set."""
+    if kind is not None:
+        is_plain = not sys.stderr.isatty() or bool(os.environ.get("NO_COLOR"))
+        message = f"{kind if is_plain else typer.style(kind, fg=colour, bold=True)}: {message}"
+    print(message, file=sys.stderr)
 
 
 def _count_imports(given: Sequence[str]) -> int:

@@ -132,7 +132,8 @@ def test_files(folder: Path, predictor: Predictor, tmp_path: Path) -> None:
     lines = (tmp_path / "out.tsv").read_text().splitlines()
     assert lines == ["index\tprediction", *(f"{number}\t{row['label']}" for number, row in enumerate(rows))]
     with pytest.raises(
-        ConfigError, match="the format conll does not fit the model, whose task is classification: use jsonl or tsv"
+        ConfigError,
+        match="the format conll does not fit the model, whose task is classification: use jsonl or",
     ):
         predict(predictor, source, written, format="conll")
 

@@ -45,7 +45,8 @@ def predict(
             help="jsonl: one JSON object per example. tsv: number and prediction, as in GLUE. conll: one word per line "
             "with its tag in the last column. squad: a JSON object with the answer of each question. squad_nbest: "
             "the best answers of each question, with probabilities. trees: the tree of each sentence in brackets, one "
-            "per line. drawing: each tree drawn as text. auto: trees for a parser, otherwise jsonl.",
+            "per line. drawing: each tree drawn as text. table: lines for a reader. auto: trees for a parser, else "
+            "table on a terminal, and jsonl in files and pipes.",
         ),
     ] = "auto",
     draw: Annotated[

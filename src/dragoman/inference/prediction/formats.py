@@ -17,9 +17,9 @@ from dragoman.models.heads.trees import TreeHead
 from dragoman.models.heads.union import HeadConfig
 from dragoman.text.trees.tree import draw_tree
 
-OutputFormat = Literal["auto", "jsonl", "tsv", "conll", "squad", "squad_nbest", "trees", "drawing"]
+OutputFormat = Literal["auto", "jsonl", "table", "tsv", "conll", "squad", "squad_nbest", "trees", "drawing"]
 OUTPUT_FORMATS: tuple[OutputFormat, ...] = get_args(OutputFormat)
-SQUAD = ("squad", "squad_nbest")
+SQUAD: tuple[OutputFormat, ...] = ("squad", "squad_nbest")
 """The formats that consist of one JSON object with the answers of all questions."""
 
 
@@ -28,10 +28,10 @@ def formats_of(head: HeadConfig) -> tuple[OutputFormat, ...]:
     if isinstance(head, TreeHead):
         return "trees", "drawing", "jsonl"
     if isinstance(head, ClassificationHeadConfig | RegressionHeadConfig):
-        return "jsonl", "tsv"
+        return "jsonl", "table", "tsv"
     if isinstance(head, TaggingHeadConfig):
-        return "jsonl", "conll"
-    return ("jsonl", "squad", "squad_nbest") if isinstance(head, SpanHeadConfig) else ("jsonl",)
+        return "jsonl", "table", "conll"
+    return ("jsonl", "table", *SQUAD) if isinstance(head, SpanHeadConfig) else ("jsonl", "table")
 
 
 def format_prediction(number: int, example: Any, prediction: Prediction, output_format: OutputFormat) -> str:

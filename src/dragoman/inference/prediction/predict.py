@@ -11,6 +11,7 @@ from dragoman.base.log import quietly, warn
 from dragoman.base.machine.device import use_threads
 from dragoman.base.progress import Progress
 from dragoman.base.settings.load import Overrides
+from dragoman.data.labelled.examples import LabelledText
 from dragoman.figures.constituency_tree import draw_trees
 from dragoman.inference.abilities import (
     Prediction,
@@ -27,6 +28,7 @@ from dragoman.inference.prediction.heads.parsing import TreePrediction
 from dragoman.inference.prediction.heads.readers import FILLS
 from dragoman.inference.prediction.nodes import read_nodes
 from dragoman.inference.prediction.outputs import TOKENS
+from dragoman.inference.prediction.readable import ReadablePredictions
 from dragoman.inference.prediction.text_vectors import check_output_format, read_texts, write_vectors
 from dragoman.text.trees.tree import Tree
 
@@ -65,8 +67,9 @@ def predict(
     as `{"columns.text": "review"}`. format: jsonl: one JSON object per example. tsv: number and prediction, as in GLUE.
     conll: the words, with the predicted tag in the last column. squad: one JSON object with the answer of each
     question. squad_nbest: one with the best answers of each question. trees: the tree of each sentence in brackets, one
-    per line. drawing: each tree as a drawing of several lines. auto: trees for a parser, jsonl for other models. fills:
-    number of tokens that a masked language model predicts for each `<mask>` of a text. task: name of the task, if
+    per line. drawing: each tree as a drawing of several lines. table: lines for a reader, as wide as the terminal.
+    auto: trees for a parser; for other models, table if `output` is a terminal, otherwise jsonl. fills: number of
+    tokens that a masked language model predicts for each `<mask>` of a text. task: name of the task, if
     `model` is the folder of a model with several. vectors: write the vector of each text (`Predictor.vectors`) instead
     of predictions, as JSON objects or, if the name of the output ends in .npy, as an array (N, d) float32. engine,
     precision: as in `Predictor.load`, for a model folder. draw: an SVG file with pictures of the trees that a parser
@@ -83,7 +86,8 @@ def predict(
         use_threads(threads)
         if "classify_nodes" in kind_of(model).abilities:
             _check_node_options(format, vectors, task, draw)
-            return _write_nodes(model_for("classify_nodes", model, device), source, output, settings)
+            nodes = model_for("classify_nodes", model, device)
+            return _write_nodes(nodes, source, output, settings, format == "table" or _is_read(format, output))
         chosen = {"task": task, "engine": engine, "precision": precision, "fills": fills}
         options: dict[str, Any] = {name: value for name, value in chosen.items() if value != _DEFAULTS[name]}
         predictor = model_for("predict", model, device, **options)
@@ -92,7 +96,7 @@ def predict(
             check_output_format("jsonl" if format == "auto" else format)
             return write_vectors(_with_vectors(predictor, model), source, output, settings, batch_tokens)
         files = _file_reader(predictor)
-        written = _choose_format(files, format)
+        written = _choose_format(files, "table" if _is_read(format, output, files.formats) else format)
         pictures = None if draw is None else _TreePictures(files, Path(draw))
         examples = files.read_examples(source, settings)
         if not isinstance(output, str | Path):
@@ -119,7 +123,7 @@ def _file_reader(predictor: SupportsPredict) -> SupportsFiles:
 class TextFiles:
     """Reads texts, or pairs of texts, for a predictor that reads no files itself."""
 
-    formats = ("jsonl",)
+    formats = ("jsonl", "table")
 
     def __init__(self, predictor: SupportsPredict) -> None:
         self._predictor = predictor
@@ -161,25 +165,39 @@ class _TreePictures:
 
 def _check_node_options(output_format: str, vectors: bool, task: str | None, draw: str | Path | None) -> None:
     """Raise ConfigError for options that do not apply to the nodes of a graph."""
-    if output_format not in ("auto", "jsonl"):
-        raise ConfigError(f"the format {output_format} does not fit the model, which classifies nodes: use jsonl")
+    if output_format not in ("auto", "jsonl", "table"):
+        raise ConfigError(
+            f"the format {output_format} does not fit the model, which classifies nodes: use jsonl or table"
+        )
     reject_options({"--vectors": vectors or None, "--task": task, "--draw": draw}, "with a model of texts")
 
 
 def _write_nodes(
-    predictor: SupportsClassifyNodes, source: str | Path, output: str | Path | TextIO, settings: Overrides
+    predictor: SupportsClassifyNodes,
+    source: str | Path,
+    output: str | Path | TextIO,
+    settings: Overrides,
+    as_table: bool,
 ) -> int:
-    """Write the prediction for each node as a JSON object."""
+    """Write the prediction for each node as a JSON object, or as a line of a table with its identifier."""
     graph, nodes = read_nodes(source, settings, "all")
     predictions = predictor.predict(graph)
-    text = "".join(
-        json.dumps({"id": graph.ids[node], **predictions[node].as_json()}, ensure_ascii=False) + "\n" for node in nodes
-    )
+    if as_table:
+        table = ReadablePredictions(list(predictions[0].as_json().get("probabilities", ())) if predictions else ())
+        text = "".join(table(LabelledText((graph.ids[node],)), predictions[node]) for node in nodes)
+    else:
+        objects = ({"id": graph.ids[node], **predictions[node].as_json()} for node in nodes)
+        text = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in objects)
     if not isinstance(output, str | Path):
         output.write(text)
     else:
         atomic_write(Path(output), text)
     return len(nodes)
+
+
+def _is_read(output_format: str, output: str | Path | TextIO, formats: Sequence[str] = ("jsonl",)) -> bool:
+    """Return whether somebody reads the predictions: no format is chosen, and they are printed on a terminal."""
+    return output_format == "auto" and formats[0] == "jsonl" and not isinstance(output, str | Path) and output.isatty()
 
 
 def _choose_format(predictor: SupportsFiles, output_format: str) -> OutputFormat:
@@ -207,11 +225,14 @@ def _write(
     if output_format == "tsv":
         file.write("index\tprediction\n")
     answers: dict[str, Any] = {}
+    table = ReadablePredictions(predictor.labels) if output_format == "table" else None
     without_mask = 0
     with Progress("Predicting", "examples", len(examples)) as progress:
         for number, (example, prediction) in enumerate(_predictions(predictor, examples, batch_tokens)):
             if output_format in SQUAD and isinstance(prediction, AnswerPrediction):
                 answers[example.id] = prediction.answer if output_format == "squad" else prediction.nbest()
+            elif table is not None:
+                file.write(table(example, prediction))
             else:
                 file.write(format_prediction(number, example, prediction, output_format))
             if pictures is not None:

@@ -55,7 +55,7 @@ def measure_precision_cost(folder: Path, pairs: ValidationPairs, threads: int | 
     """
     size = len(pairs.sources)
     if size < MIN_SENTENCES:
-        raise DataError(f"{pairs.name} has {size:,} sentence pairs, and at least {MIN_SENTENCES} are needed")
+        raise DataError(f"{size:,} sentence pairs are too few ({pairs.name}): at least {MIN_SENTENCES} are needed")
     loaded = load_model_folder(folder, torch.device("cpu"), "translate")
     float32, int8 = _runs(loaded, threads or default_threads())
     search = float32.translator.search_config()

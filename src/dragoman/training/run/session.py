@@ -178,7 +178,7 @@ def choose_final(session: Session, progress: RunProgress) -> Validation:
             chosen = f"the mean of the {config.average.of} {len(paths)} checkpoints"
     session.write_model(session.out, parameters, step, validation, steps)
     warn_of_ties(progress.scores, validation, config.metric)
-    info(f"{session.out} contains {chosen}: {validation[config.metric]}")
+    info(f"{session.out} contains {chosen}")
     return validation
 
 
