@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent / "fixtures"))
 
+from kept_detector import keep_detector
 from training_runs import Server
 
 from dragoman.native import compiler
@@ -77,6 +78,14 @@ def undetected_languages() -> Iterator[None]:
     """Detect no languages for model cards, because this loads a large model. A test of the detection restores it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("dragoman.checkpoint.card.languages.sample_language", lambda sentences: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_detector() -> Iterator[None]:
+    """Load the model that detects languages once, instead of once per training run."""
+    with pytest.MonkeyPatch.context() as patch:
+        keep_detector(patch)
         yield
 
 
