@@ -75,9 +75,10 @@ def save(figure: "Figure", *paths: Path) -> None:
     families = find_fonts("".join(text.get_text() for text in texts if isinstance(text, Text))).families
     for text in texts:
         text.set_fontfamily([*families, "sans-serif"])
-    with ignore_missing_glyphs():
-        figure.draw_without_rendering()
-    figure.set_layout_engine("none")  # a second layout would move the axes by some pixels
+    if figure.get_layout_engine() is not None:
+        with ignore_missing_glyphs():
+            figure.draw_without_rendering()
+        figure.set_layout_engine("none")  # a second layout would move the axes by some pixels
     canvas: Any = FigureCanvasAgg(figure)  # matplotlib's method has no types
     for path in paths:
         buffer = BytesIO()
