@@ -1,10 +1,12 @@
 """Make the helpers in tests/fixtures importable, and share one server of processes among all tests."""
 
+import asyncio
 import gc
 import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
@@ -18,6 +20,9 @@ from training_runs import Server
 from dragoman.native import compiler
 from dragoman.training.profiling import utilisation
 from dragoman.training.progress import report
+
+if TYPE_CHECKING:
+    from browser_tabs import Chromium
 
 settings.register_profile("busy", suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=30)
 settings.load_profile("busy")
@@ -63,6 +68,24 @@ def server() -> Iterator[Server]:
     server = Server()
     yield server
     server.close()
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator["Chromium"]:
+    """A browser for the whole session."""
+    from browser_tabs import Chromium
+
+    found = Chromium()
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: "Chromium") -> Iterator[Any]:
+    """The browser, for the tests of one file. Its asyncio loop runs meanwhile, so that they can start no other one."""
+    asyncio._set_running_loop(chromium.loop)
+    yield chromium.browser
+    asyncio._set_running_loop(None)
 
 
 @pytest.fixture(scope="session", autouse=True)

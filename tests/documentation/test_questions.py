@@ -196,21 +196,18 @@ def test_headings_and_first_words_of_a_page_are_those_of_the_question(question: 
     assert [stem for stem in stems if stem not in shown] == []
 
 
-def test_a_search_finds_the_page() -> None:
+def test_a_search_finds_the_page(request: pytest.FixtureRequest) -> None:
     """The search of the real site, in a browser."""
-    from browser_tabs import chromium
-
     index = SITE / "searchindex.js"
     sources = [*DOCS.rglob("*.md"), DOCS / "site" / "search_order.js", DOCS / "site" / "searched_numbers.py"]
     if not index.exists() or any(source.stat().st_mtime > index.stat().st_mtime for source in sources):
         pytest.skip("there is no site of these pages: make docs")
     ranks = {}
-    with chromium() as browser:
-        tab = browser.new_page()
-        tab.goto(f"{SITE.as_uri()}/search.html")
-        tab.wait_for_function("Search.hasIndex()")
-        for question in QUESTIONS:  # results begin with the name of a page; the page shows the last one first
-            found = tab.evaluate("words => Search._performSearch(...Search._parseQuery(words))", question.words)
-            pages = [result[0] for result in reversed(found)]
-            ranks[question.words] = pages.index(question.page) + 1 if question.page in pages else None
+    tab = request.getfixturevalue("browser").new_page()
+    tab.goto(f"{SITE.as_uri()}/search.html")
+    tab.wait_for_function("Search.hasIndex()")
+    for question in QUESTIONS:  # results begin with the name of a page; the page shows the last one first
+        found = tab.evaluate("words => Search._performSearch(...Search._parseQuery(words))", question.words)
+        pages = [result[0] for result in reversed(found)]
+        ranks[question.words] = pages.index(question.page) + 1 if question.page in pages else None
     assert {words: rank for words, rank in ranks.items() if rank is None or rank > RESULTS} == {}

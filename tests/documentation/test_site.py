@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from made_once import made_once
@@ -103,17 +104,14 @@ def test_broken_links_are_errors(tmp_path: Path) -> None:
     assert "alone.md: WARNING: document isn't included in any toctree" in done.stderr
 
 
-def test_the_search_works_from_disk(site: Path) -> None:
-    from browser_tabs import chromium
-
-    with chromium() as browser:
-        tab = browser.new_page()
-        errors: list[str] = []
-        tab.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
-        tab.on("pageerror", lambda error: errors.append(str(error)))
-        tab.goto(f"{site.as_uri()}/index.html")
-        tab.fill("input[name=q] >> nth=0", "gizmo heading")  # no page has the first word
-        tab.keyboard.press("Enter")
-        tab.wait_for_selector("#search-results li a")
-        assert "Page" in tab.inner_text("#search-results li")
-        assert errors == []
+def test_the_search_works_from_disk(site: Path, browser: Any) -> None:
+    tab = browser.new_page()
+    errors: list[str] = []
+    tab.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    tab.on("pageerror", lambda error: errors.append(str(error)))
+    tab.goto(f"{site.as_uri()}/index.html")
+    tab.fill("input[name=q] >> nth=0", "gizmo heading")  # no page has the first word
+    tab.keyboard.press("Enter")
+    tab.wait_for_selector("#search-results li a")
+    assert "Page" in tab.inner_text("#search-results li")
+    assert errors == []

@@ -298,6 +298,7 @@ def test_saved_figures_are_those_of_the_command(
             assert (tmp_path / "saved").read_bytes() == (tmp_path / "out" / f"{name}.{suffix}").read_bytes()
 
 
+@pytest.mark.slow
 def test_axe_finds_nothing_in_a_ranked_file(tabs: WorkbenchTabs) -> None:
     query = urlencode([("other", "trained@10"), ("order", "chrf"), *(("pairs", line) for line in LINES)])
     tab = tabs.open(f"view=compare&{SENTENCE}&{query}", bypass_csp=True, viewport={"width": 320, "height": 640})

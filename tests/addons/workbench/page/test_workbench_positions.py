@@ -191,6 +191,7 @@ def test_impossible_settings_are_refused(tabs: WorkbenchTabs) -> None:
         expect(tab.locator("main > .state")).to_contain_text(message)
 
 
+@pytest.mark.slow
 def test_axe_finds_nothing_in_any_picture(tabs: WorkbenchTabs) -> None:
     tab = tabs.open("view=positions&compared=true&length=12", reduced_motion="reduce", bypass_csp=True)
     wait_until_drawn(tab)
