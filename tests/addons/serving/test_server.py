@@ -167,7 +167,14 @@ def test_workers_killed_under_load(server: Server, tmp_path: Path) -> None:
         process.kill(signal.SIGTERM)
         assert process.wait() == 0
         wait_for_end(left)
-    with running(server, tmp_path, *arguments, "--engine", "torch") as (process, url):
+
+
+@pytest.mark.slow
+def test_workers_end_with_a_killed_server(server: Server, tmp_path: Path) -> None:
+    """As they do after a second signal (`test_shutdown.py`)."""
+    write_tiny_model(tmp_path / "model")
+    arguments = (str(tmp_path / "model"), "--languages", "en-de", "--engine", "torch", "--workers", "2")
+    with running(server, tmp_path, *arguments) as (process, _):
         left = processes_of(process.pid)
         assert len(left) == 4
         process.kill()

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -11,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forked_prefork import forking_preforks
 from tiny_model import tiny_config, write_tiny_model
+from training_runs import Server
 from waiting import PATIENCE, has_ended, wait_until
 
 from dragoman.addons.serving.config import EngineConfig, ModelConfig
@@ -38,8 +41,15 @@ def translator(tmp_path_factory: pytest.TempPathFactory) -> Translator:
     return found
 
 
+@pytest.fixture(scope="module", autouse=True)
+def forked(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Fork the processes that load models from one that has imported everything."""
+    with forking_preforks(server, str(tmp_path_factory.mktemp("preforks") / "socket")):
+        yield
+
+
 @pytest.fixture(scope="module")
-def pool(translator: Translator) -> Iterator[WorkerPool]:
+def pool(forked: None, translator: Translator) -> Iterator[WorkerPool]:
     made = WorkerPool(spec(translator.folder), 2, translator.tokenizers.target)  # type: ignore[attr-defined]
     yield made
     made.close()
@@ -82,7 +92,11 @@ def test_workers_give_the_results_of_the_translator(translator: Translator, pool
         assert [[each.tokens for each in some] for some in found] == [[each.tokens for each in some] for some in wanted]
 
 
-def test_processes_end_when_the_pool_is_garbage_collected(translator: Translator) -> None:
+def test_processes_end_when_the_pool_is_garbage_collected(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The prefork process is a new one, as in a server."""
+    monkeypatch.setattr("dragoman.addons.serving.models.worker_pool.subprocess", subprocess)
     pool = WorkerPool(spec(translator.folder), 1, translator.tokenizers.target)  # type: ignore[attr-defined]
     processes = [*pids(pool), pool._processes.prefork._process.pid]
     del pool
