@@ -169,6 +169,7 @@ def test_pieces_of_weight_become_links_of_words() -> None:
     assert target.split() == source.split()[::-1]
 
 
+@pytest.mark.slow
 def test_a_model_that_has_learned_to_reverse_is_aligned_backwards() -> None:
     words = "ab cd ef gh ij kl mn op".split()
     text = TextConfig.model_validate({"subword": {"kind": "word", "size": 20}})

@@ -17,7 +17,7 @@ from dragoman.base.journal import OutputJournal
 from dragoman.cli.main import main
 from dragoman.data.files.lines import open_lines
 
-LINES, WINDOW = 23, 4
+LINES, WINDOW = 11, 2
 DOERS = ("dog", "man", "two men", "dog in the park", "man in a park")
 COMMAND = ["translate", "model", "-i", "in", "--batch-size", str(WINDOW), "--engine", "torch"]
 GREEDY = [*COMMAND, "--beam", "1", "-o", "out"]
@@ -37,7 +37,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def half(stop: Callable[..., None], capfd: pytest.CaptureFixture[str]) -> None:
     """A greedy translation to `out` that was stopped after two windows."""
-    stop(10)
+    stop(5)
     assert main(GREEDY) == 130
     capfd.readouterr()
 
@@ -65,9 +65,13 @@ def failure(capfd: pytest.CaptureFixture[str]) -> Callable[..., str]:
 def test_a_stopped_translation_resumes_to_the_same_bytes(
     options: list[str], out: str, stop: Callable[..., None], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([*COMMAND, *options, "-o", f"whole.{out}"]) == 0
+    if out == "out":  # what is written to the standard output
+        assert main([*COMMAND, *options]) == 0
+        Path(f"whole.{out}").write_text(capfd.readouterr().out)
+    else:
+        assert main([*COMMAND, *options, "-o", f"whole.{out}"]) == 0
     command = [*COMMAND, *options, "-o", out]
-    for line, number, code in ((10, signal.SIGINT, 130), (19, signal.SIGTERM, 143)):
+    for line, number, code in ((5, signal.SIGINT, 130), (9, signal.SIGTERM, 143)):
         stop(line, number)
         assert main([*command, "--resume"]) == code
         told = " ".join(capfd.readouterr().err.split())
@@ -77,17 +81,15 @@ def test_a_stopped_translation_resumes_to_the_same_bytes(
         with Path(f"{out}.partial/text").open("ab") as text:
             text.write(b"half a wind")  # written, but not committed
     assert main([*command, "--resume"]) == 0
-    assert "Resuming after line 16." in capfd.readouterr().err
+    assert "Resuming after line 8." in capfd.readouterr().err
     assert Path(out).read_bytes() == Path(f"whole.{out}").read_bytes()
     assert not Path(f"{out}.partial").exists()
-    assert main([*COMMAND, *options]) == 0
-    assert "".join(f"{line}\n" for line in open_lines(Path(out))) == capfd.readouterr().out
 
 
 @pytest.mark.usefixtures("half")
 def test_unfinished_work_is_not_lost_without_resume(failure: Callable[..., str]) -> None:
     before = Path("out.partial/text").read_bytes()
-    assert "the first 8 lines: add --resume to continue, or delete that folder" in failure(*GREEDY)
+    assert "the first 4 lines: add --resume to continue, or delete that folder" in failure(*GREEDY)
     assert Path("out.partial/text").read_bytes() == before
     assert main([*GREEDY, "--resume"]) == 0
 
@@ -119,10 +121,10 @@ def test_another_model_is_reported(failure: Callable[..., str]) -> None:
 @pytest.mark.usefixtures("half")
 def test_a_changed_text_is_refused_and_a_longer_one_accepted(failure: Callable[..., str]) -> None:
     lines = Path("in").read_text().splitlines(keepends=True)
-    Path("in").write_text("".join([*lines[:6], "another\n", *lines[7:]]))
-    assert "in has changed between lines 5 and 8" in failure(*GREEDY, "--resume")
-    Path("in").write_text("".join(lines[:7]))
-    assert "in has 7 line(s), but 8 lines are already done" in failure(*GREEDY, "--resume")
+    Path("in").write_text("".join([*lines[:2], "another\n", *lines[3:]]))
+    assert "in has changed between lines 3 and 4" in failure(*GREEDY, "--resume")
+    Path("in").write_text("".join(lines[:3]))
+    assert "in has 3 line(s), but 4 lines are already done" in failure(*GREEDY, "--resume")
     Path("in").write_text("".join(lines) + "one more\n")  # the completed part has not changed
     assert main([*GREEDY, "--resume"]) == 0
     shutil.move("out", "resumed")
@@ -141,17 +143,17 @@ def test_a_moved_text_and_other_batches_are_resumed() -> None:
 
 
 def test_changed_prefixes_are_reported(stop: Callable[..., None], failure: Callable[..., str]) -> None:
-    stop(10)
+    stop(5)
     assert main([*GREEDY, "--prefix", "prefix"]) == 130
     Path("prefix").write_text("Zwei\n" * LINES)
-    assert "prefix has changed between lines 1 and 4" in failure(*GREEDY, "--prefix", "prefix", "--resume")
+    assert "prefix has changed between lines 1 and 2" in failure(*GREEDY, "--prefix", "prefix", "--resume")
 
 
 def test_work_before_a_broken_line_is_kept_until_it_is_fixed(failure: Callable[..., str]) -> None:
     good = Path("in").read_bytes()
-    Path("in").write_bytes(good.replace(b"runs 14.", b"runs \xff."))
+    Path("in").write_bytes(good.replace(b"runs 6.", b"runs \xff."))
     told = failure(*GREEDY, code=1)
-    assert "the first 12 lines are kept. After fixing the cause" in told and "in, line 15: broken UTF-8" in told
+    assert "the first 6 lines are kept. After fixing the cause" in told and "in, line 7: broken UTF-8" in told
     Path("in").write_bytes(good)
     assert main([*GREEDY, "--resume"]) == 0
     assert main([*GREEDY[:-1], "whole"]) == 0
@@ -160,7 +162,7 @@ def test_work_before_a_broken_line_is_kept_until_it_is_fixed(failure: Callable[.
 
 def test_a_full_disk_loses_no_committed_work(failure: Callable[..., str]) -> None:
     """With a real limit on file sizes, above the size of the journal's database."""
-    command = [*COMMAND, "--sample", "--nbest", "60", "-o", "out"]
+    command = [*COMMAND, "--sample", "--nbest", "120", "-o", "out"]
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, hard))
     try:
@@ -191,7 +193,7 @@ def test_translations_that_cannot_be_resumed_are_refused(
 
 
 def test_a_stopped_translation_of_a_pipe_keeps_nothing(stop: Callable[..., None], failure: Callable[..., str]) -> None:
-    stop(10)
+    stop(5)
     with open("in") as file, pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.stdin", file)
         told = failure(*[word for word in GREEDY if word not in ("-i", "in")], code=130)

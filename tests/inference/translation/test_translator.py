@@ -1,6 +1,7 @@
 """Translator with a tiny random model: order, blanks, batch independence, streaming, scores and memory limits."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -24,6 +25,8 @@ TEXT = [
     "Nobody sleeps .",
     "snow ❄ and\ttabs",
 ]
+SHORT: dict[str, Any] = {"beam": 2, "search": {"maximum_length": 12}}
+"""For tests that translate often: the model is not trained, so its translations do not end by themselves."""
 
 
 @pytest.fixture(scope="module")
@@ -51,11 +54,11 @@ def test_no_text_gives_no_translation(translator: Translator) -> None:
 
 
 def test_output_depends_neither_on_batch_size_nor_on_order(translator: Translator) -> None:
-    expected = translator.translate(TEXT, batch_size=1)
+    expected = translator.translate(TEXT, batch_size=1, **SHORT)
     assert len(set(expected)) > 3
-    assert translator.translate(TEXT, batch_size=3) == expected
-    assert translator.translate(TEXT, batch_size=64) == expected
-    assert translator.translate(TEXT[::-1], batch_size=2) == expected[::-1]
+    assert translator.translate(TEXT, batch_size=3, **SHORT) == expected
+    assert translator.translate(TEXT, batch_size=64, **SHORT) == expected
+    assert translator.translate(TEXT[::-1], batch_size=2, **SHORT) == expected[::-1]
 
 
 def test_nbest_is_sorted_and_its_first_is_the_translation(translator: Translator) -> None:
@@ -72,15 +75,15 @@ def test_stream_equals_translate_and_reads_a_bounded_window_ahead(translator: Tr
 
     def lines():
         nonlocal taken
-        for _ in range(4):
+        for _ in range(3):
             for line in TEXT:
                 taken += 1
                 yield line
 
-    stream = translator.stream(lines(), batch_size=1)
+    stream = translator.stream(lines(), batch_size=1, **SHORT)
     first = next(stream)
     assert taken <= 16
-    assert [first, *stream] == translator.translate(TEXT) * 4
+    assert [first, *stream] == translator.translate(TEXT, **SHORT) * 3
 
 
 def test_score_equals_the_log_probability_reported_by_the_search(translator: Translator) -> None:
@@ -247,10 +250,10 @@ def test_every_output_starts_with_its_prefix(translator: Translator) -> None:
 
 
 def test_prefixes_follow_their_texts_through_every_batching(translator: Translator) -> None:
-    expected = translator.translate(TEXT, prefixes=PREFIXES)
-    assert translator.translate(TEXT, batch_size=2, prefixes=PREFIXES) == expected
-    assert translator.translate(TEXT[::-1], batch_size=3, prefixes=PREFIXES[::-1]) == expected[::-1]
-    assert list(translator.stream(iter(TEXT), batch_size=1, prefixes=iter(PREFIXES))) == expected
+    expected = translator.translate(TEXT, **SHORT, prefixes=PREFIXES)
+    assert translator.translate(TEXT, batch_size=2, **SHORT, prefixes=PREFIXES) == expected
+    assert translator.translate(TEXT[::-1], batch_size=3, **SHORT, prefixes=PREFIXES[::-1]) == expected[::-1]
+    assert list(translator.stream(iter(TEXT), batch_size=1, **SHORT, prefixes=iter(PREFIXES))) == expected
 
 
 def test_blanks_that_end_a_prefix_are_ignored(translator: Translator) -> None:
