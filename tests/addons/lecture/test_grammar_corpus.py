@@ -15,7 +15,7 @@ from dragoman.addons.lecture.grammar.lexicon.function_words import SUBORDINATING
 from dragoman.addons.lecture.grammar.tree import Clause, Gap, Phrase, Pronoun, Utterance
 from dragoman.base.errors import ConfigError
 
-SIZES = {"train": 4000, "valid": 100, "test": 120}
+SIZES = {"train": 2000, "valid": 100, "test": 120}
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""One token is retrieved among 128, and in the slow tests among 8192, by models of linear cost. Chance is 1 in 8.
+"""One token is retrieved among 32, and in the slow tests among 8192, by models of linear cost. Chance is 1 in 8.
 
 Soft attention of the decoder reaches every position of the source; as the target is short, its cost is linear in the
 source too. One model has linear attention over the source and a window in the decoder: distant tokens are never
@@ -52,8 +52,10 @@ def batch(rng: np.random.Generator, length: int, task: str) -> Batch:
 SLOW = pytest.mark.slow
 CURRICULUM = ((8, 150), (32, 50), (128, 40), (512, 30), (2048, 15), (LONGEST, 6))
 """Lengths of training texts, and numbers of updates."""
-LENGTHS = pytest.mark.parametrize("longest", [128, *(pytest.param(each, marks=SLOW) for each in (512, 2048, LONGEST))])
-"""Every change is tested on texts of 128 tokens."""
+LENGTHS = pytest.mark.parametrize(
+    "longest", [32, *(pytest.param(each, marks=SLOW) for each in (128, 512, 2048, LONGEST))]
+)
+"""Every change is tested on texts of 32 tokens."""
 
 
 @pytest.mark.parametrize(

@@ -312,6 +312,7 @@ def test_a_discount_causes_no_bias_if_no_later_state_reads_the_choice(
     torch.testing.assert_close(estimated, exact, rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_bias_of_a_discount_in_two_layers(monkeypatch: pytest.MonkeyPatch) -> None:
     """With two targets the estimate is linear in γ: exact at 1; at 0 it lacks the choice's effect on the second one."""
     (exact, full), (_, half), (_, none) = (

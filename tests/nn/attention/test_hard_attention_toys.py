@@ -1,4 +1,7 @@
-"""Hard attention learns where to attend, with both gradients; no other path carries a symbol to another position."""
+"""Hard attention learns where to attend, with both gradients; no other path carries a symbol to another position.
+
+The tests are slow; `test_every_variant_learns.py` always trains a model with each gradient, but on an easier task.
+"""
 
 import random
 from typing import Any
@@ -34,8 +37,6 @@ CASES = [
     for gradient, task in (("straight_through", "reverse"), ("reinforce", "copy"), ("reinforce", "reverse"))
     for decoder in ("transformer", "recurrent")
 ]
-FEW = (("reinforce", "recurrent", "reverse"),)
-"""The case that is always tested. The others are slow; test_every_variant_learns includes the other gradient, too."""
 
 
 def words(count: int, seed: int, task: str) -> list[list[int]]:
@@ -78,10 +79,8 @@ def _share(right: Tensor, counted: Tensor) -> float:
     return float(right[counted].float().mean())
 
 
-@pytest.mark.parametrize(
-    ("gradient", "decoder", "task"),
-    [*FEW, *(pytest.param(*case, marks=pytest.mark.slow) for case in CASES if case not in FEW)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("gradient", "decoder", "task"), CASES)
 def test_learns_where_to_attend(gradient: str, decoder: str, task: str) -> None:
     right, looked = shares(trained(decoder, task, 1, gradient), task)
     assert right >= 0.95, f"{right:.1%} of the tokens right, {looked:.1%} of the looks"

@@ -144,7 +144,7 @@ def stop_after(windows: int):
 
 @pytest.mark.parametrize("drawn", [False, True])
 def test_a_stopped_run_resumes_to_the_same_bytes(tmp_path: Path, translator: Translator, drawn: bool) -> None:
-    lines = [f"{line} {number % 4}" for number in range(9) for line in KNOWN]
+    lines = [f"{line} {number % 4}" for number in range(6) for line in KNOWN]
     changes = (
         {"request": Request(Sampling(SamplingConfig(temperature=1.3), seed=5)), "filters": ALL_OFF} if drawn else {}
     )
