@@ -46,8 +46,8 @@ def test_the_log_names_clients(clients: str, capfd: pytest.CaptureFixture[str]) 
 
 
 def test_a_salt_is_used_for_one_server_only(capfd: pytest.CaptureFixture[str]) -> None:
-    with served({"en-de": shouting}, log=True) as service:
-        for _ in range(2):  # an application each
+    for _ in range(2):
+        with served({"en-de": shouting}, log=True) as service:
             asked(service, lambda client: client.get("/languages"))
     first, second = entries(capfd.readouterr().err)
     assert first["client"] != second["client"]

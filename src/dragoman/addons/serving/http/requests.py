@@ -23,16 +23,19 @@ class Error(BaseModel):
     error: str
 
 
+# The first response has the model, and the others refer to its schema: a model each would take FastAPI most of the time
+# that it needs to declare all routes.
+_ERROR = {"content": {JSON: {"schema": {"$ref": f"#/components/schemas/{Error.__name__}"}}}}
 ERRORS: dict[int | str, dict[str, Any]] = {
     400: {"model": Error, "description": "the request is invalid"},
-    401: {"model": Error, "description": "a key is required"},
-    403: {"model": Error, "description": "the key is not valid, or the server does not offer this"},
-    408: {"model": Error, "description": "the body did not arrive in time"},
-    413: {"model": Error, "description": "the body is too large"},
-    421: {"model": Error, "description": "the host is not a name of the server"},
-    429: {"model": Error, "description": "too many requests, or too much text, per minute: see Retry-After"},
-    500: {"model": Error, "description": "an internal error"},
-    503: {"model": Error, "description": "the server is overloaded, or the request timed out: see Retry-After"},
+    401: _ERROR | {"description": "a key is required"},
+    403: _ERROR | {"description": "the key is not valid, or the server does not offer this"},
+    408: _ERROR | {"description": "the body did not arrive in time"},
+    413: _ERROR | {"description": "the body is too large"},
+    421: _ERROR | {"description": "the host is not a name of the server"},
+    429: _ERROR | {"description": "too many requests, or too much text, per minute: see Retry-After"},
+    500: _ERROR | {"description": "an internal error"},
+    503: _ERROR | {"description": "the server is overloaded, or the request timed out: see Retry-After"},
 }
 """The responses of every route, for the OpenAPI document."""
 
@@ -42,10 +45,8 @@ def describe_route(fields: type[BaseModel], form: bool = True, streams: bool = F
 
     form: whether the route accepts forms in addition to JSON; streams: whether it can return JSON lines.
     """
-    content = {
-        media_type: {"schema": fields.model_json_schema()}
-        for media_type in ((JSON, FORM, MULTIPART) if form else (JSON,))
-    }
+    schema = fields.model_json_schema()
+    content = {media_type: {"schema": schema} for media_type in ((JSON, FORM, MULTIPART) if form else (JSON,))}
     lines: dict[int | str, dict[str, Any]] = (
         {200: {"content": {JSON_LINES: {"schema": {"type": "string"}}}}} if streams else {}
     )
