@@ -11,7 +11,7 @@ from dragoman.addons.documents.passage import Passage, raw_text
 
 pytest.importorskip("lxml")
 
-TIMES = 20_000
+TIMES = 10_000
 UNIT = "<trans-unit id='1'><source>{}</source></trans-unit>"
 
 

@@ -132,7 +132,7 @@ def joined(tokens: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return result
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(page=st.lists(st.sampled_from(SIGNS), max_size=14).map("".join))
 @example("<script><!-- <script></script> --></script>x")
 @example("<script><!--></script>x")
@@ -142,7 +142,7 @@ def test_tokens_are_those_of_html5lib(page: str) -> None:
     assert own_tokens(page) == html5lib_tokens(page)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     page=st.lists(st.sampled_from([*SIGNS, "{{", "}}", "{%", "%}", "<?php ", "?>", "<%", "%>"]), max_size=20).map(
         "".join

@@ -13,7 +13,7 @@ from dragoman.addons.documents.passage import Passage, raw_text
 
 pytest.importorskip("mdit_py_plugins")
 
-LENGTH = 1_000
+LENGTH = 500
 """The length of the shorter document in characters."""
 
 TIMES = 8
