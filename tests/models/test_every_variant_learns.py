@@ -28,16 +28,20 @@ ORDERLESS = {
 """Models that do not know the order of the source learn to sort instead of to copy; they copy less than `RIGHT`."""
 SLOW = {
     *(("positions", kind) for kind in ("bucketed", "fraction", "index", "one_hot")),
-    *(("bahdanau|luong|tutorial|gnmt", kind) for kind in ("luong", "tutorial")),
+    *(("positions", kind) for kind in ("alibi", "learned", "relative", "rotary")),
+    *(("bahdanau|luong|tutorial|gnmt", kind) for kind in ("gnmt", "luong", "tutorial")),
+    *(("soft|window|linear", kind) for kind in ("linear", "window")),
+    *(("soft|window|linear|average|ssru", "window"), ("adaptive", "true")),
     *(("encoder", "sum"), ("soft|hard|linear", "null"), ("context", "first"), ("unfolding", "set")),
 }
 """Fields and levels that differ little in training from another level, which is tested always, or that another test
-trains (`tests/models/families/test_recurrent_toys.py`).
+trains (`test_recurrent_toys.py` and `test_long_retrieval.py` in `tests/models/families`), or compares with its formula
+(schemes of positions).
 """
 DETAILS = {
     *("scorer", "normaliser", "bias", "feedforward_bias", "float32_output", "scale_output", "baseline"),
     *("residual", "connections", "cell", "block", "bidirectional", "input_feeding", "shared"),
-    *("embedding_norm", "start_symbol"),
+    *("embedding_norm", "start_symbol", "norm", "layer|rms|batch"),
     *(
         "projections",
         "combine",

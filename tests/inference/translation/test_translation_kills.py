@@ -8,7 +8,7 @@ from trained_model import FOLDER as MODEL
 from training_runs import Process, Server
 from waiting import wait_until
 
-KILLS = 6
+KILLS = 4
 
 
 def size(text: Path) -> int:
@@ -25,7 +25,7 @@ def test_a_killed_translation_is_resumed(server: Server, tmp_path: Path) -> None
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     for folder in (whole, killed):
         folder.mkdir()
-        (folder / "in").write_text("\n\n\n".join(f"a dog {'sees ' * (number % 7)}{number}\n" for number in range(60)))
+        (folder / "in").write_text("\n\n\n".join(f"a dog {'sees ' * (number % 7)}{number}\n" for number in range(30)))
     command = ["translate", str(MODEL), "-i", "in", "-o", "out.gz", "--batch-size", "1", "--scores"]
     command += ["--beam", "1", "--engine", "torch", "--threads", "1"]
     started = time.monotonic()

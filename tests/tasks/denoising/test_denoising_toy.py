@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
+import pytest
 from sampled_texts import write_sentences
 
 from dragoman import train
 
 
+@pytest.mark.slow
 def test_corrupted_sentences_are_restored(tmp_path: Path) -> None:
     write_sentences(tmp_path / "train.txt", 1000, 1)
     write_sentences(tmp_path / "valid.txt", 50, 2)

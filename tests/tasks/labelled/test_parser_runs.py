@@ -85,19 +85,23 @@ TREE_DECODER = {
 
 
 @pytest.mark.parametrize(
-    ("head", "steps"),
+    ("head", "steps", "least"),
     [
-        (TREE_DECODER, 250),
-        (CHART, 60),
+        pytest.param(TREE_DECODER, 250, 95, marks=pytest.mark.slow),
+        (TREE_DECODER, 30, 0),
+        (CHART, 60, 95),
     ],
 )
-def test_a_generated_grammar_is_learned(treebank: Path, tmp_path: Path, head: dict[str, object], steps: int) -> None:
+def test_a_generated_grammar_is_learned(
+    treebank: Path, tmp_path: Path, head: dict[str, object], steps: int, least: float
+) -> None:
+    """least: the bracket F1 after these steps."""
     corpus = [{"path": str(treebank / "train.mrg"), "tag": "toy", "weight": 2}]
     valid = {"path": str(treebank / "valid.mrg"), "tag": "toy"}
     train(parsing_run(head, corpus, valid, steps, tmp_path / "run"), quiet=True)
     (report,) = evaluate_labels(tmp_path / "run", treebank / "valid.mrg", {"tag": "toy"}, quiet=True).reports
     f1 = report["bracket_f1"].value
-    assert f1 is not None and f1 >= 95
+    assert f1 is not None and f1 >= least
     assert not report.warnings
     predict(tmp_path / "run", treebank / "valid.mrg", tmp_path / "trees.mrg", {"tag": "toy"}, quiet=True)
     lines = (tmp_path / "trees.mrg").read_text().splitlines()
