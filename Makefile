@@ -3,10 +3,11 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet
-# One pytest worker per core and one thread per worker: small tensors gain nothing from more threads. Tests take from
-# half a millisecond to ten seconds, so an idle worker steals tests from another one.
+# One pytest worker per core and one thread per worker: small tensors gain nothing from more threads, and those of tests
+# that have several should sleep while they wait for one another (passive). Tests take from half a millisecond to ten
+# seconds, so an idle worker steals tests from another one.
 WORKERS ?= 2
-PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --durations 10
+PYTEST = OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --durations 10
 
 # Some images set this variable; every process started by the tests would then compile all modules that it imports.
 unexport PYTHONDONTWRITEBYTECODE

@@ -24,7 +24,7 @@ from dragoman.training.progress import report
 if TYPE_CHECKING:
     from browser_tabs import Chromium
 
-settings.register_profile("busy", suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=30)
+settings.register_profile("busy", suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=20)
 settings.load_profile("busy")
 """The machine is shared by several workers and other programs, so the duration of an example is not checked. Each run
 draws other examples, so a few of them suffice.
@@ -140,6 +140,15 @@ def real_reports(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     if "real_reports" in request.keywords:
         for (module, name), original in zip(REAL_REPORTS, ORIGINALS, strict=True):
             monkeypatch.setattr(module, name, original)
+
+
+@pytest.fixture(autouse=True)
+def same_threads() -> Iterator[None]:
+    """Restore the number of torch's threads, which some functions set for the process: later tests would be slower."""
+    before = torch.get_num_threads()
+    yield
+    if torch.get_num_threads() != before:
+        torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")
