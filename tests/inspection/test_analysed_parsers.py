@@ -51,7 +51,7 @@ def test_without_a_head_the_tree_is_predicted_again() -> None:
     model = generator()
     ids, changed = model.subject(SOURCE).target_ids, set()
     before = str(parsed(model).tree.rooted())
-    for head in heads_of(model.model)[::2]:  # one of the two heads of each layer
+    for head in heads_of(model.model)[::4]:  # one of the two heads of every second layer
         ablation = ablate_heads(model, SOURCE, [head])
         assert ablation.predicted_before == before
         with heads_off(model.model, [head]):
