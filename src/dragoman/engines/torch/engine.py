@@ -76,6 +76,7 @@ class TorchEngine:
         self._tokenizers, self._device, self._precision = tokenizers, device, precision
         self._unknown_words = UnknownWords(tokenizers)
         self._language_models = FusedLanguageModels(tokenizers, device)
+        self._footprint: Footprint | None = None
 
     @property
     def precision(self) -> str:
@@ -191,6 +192,8 @@ class TorchEngine:
     def _decoding_bytes(self, rows: Sequence[Row], free: int) -> int:
         """Estimate the peak memory in bytes for decoding rows in float32."""
         length = max(len(row.source) for row in rows) + 1
+        if self._footprint is None:
+            self._footprint = measure_footprint(self.model, min(length, SHORT_TRIAL), training=False)
         self._footprint = refine_footprint(self._footprint, self.model, length, training=False, free=free)
         decoding = rows[0].decoding
         hypotheses = max(map(_hypotheses, rows))
@@ -207,10 +210,6 @@ class TorchEngine:
         """Estimate the bytes of the logits, which are computed in chunks."""
         logits = len(pairs) * (max(len(pair.target) for pair in pairs) + 1)
         return 12 * min(logits, CHUNK) * self._tokenizers.target.size
-
-    @cached_property
-    def _footprint(self) -> Footprint:
-        return measure_footprint(self.model, SHORT_TRIAL, training=False)
 
 
 class AttentionTorchEngine(TorchEngine):

@@ -1,6 +1,7 @@
 """Estimates of a model's memory use per sentence, extrapolated from measurements on short sentences."""
 
 import weakref
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -9,7 +10,6 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from dragoman.models.interface import Model, TensorTree, Trial, has_decoder, memories, tensors
 
@@ -149,11 +149,11 @@ class _PeakMemory(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return False
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        inputs = {id(each.untyped_storage()) for each in tree_leaves((args, kwargs)) if isinstance(each, Tensor)}
-        result = function(*args, **(kwargs or {}))
-        for tensor in tree_leaves(result):
-            if isinstance(tensor, Tensor):
-                self._add(tensor.untyped_storage(), inputs)
+        kwargs = kwargs or {}
+        inputs = {id(each.untyped_storage()) for each in _flat_tensors((*args, *kwargs.values()))}
+        result = function(*args, **kwargs)
+        for tensor in _flat_tensors((result,)):
+            self._add(tensor.untyped_storage(), inputs)
         self.peak = max(self.peak, self._current)
         return result
 
@@ -168,6 +168,18 @@ class _PeakMemory(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
         self._current += size
         self._storages[key] = weakref.ref(storage, on_free)
+
+
+def _flat_tensors(values: Iterable[Any]) -> Iterator[Tensor]:
+    """Yield the tensors among the arguments or results of an operation, which are also in lists and tuples.
+
+    `torch.utils._pytree.tree_leaves` would take most of the time of a measurement.
+    """
+    for value in values:
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from _flat_tensors(value)
 
 
 def _bytes(tree: TensorTree) -> int:
