@@ -86,7 +86,7 @@ def packed(read: Batch) -> Batch:
     ("changes", "longer"),
     [
         pytest.param({}, LONG, marks=pytest.mark.slow),
-        ({"positions": {"kind": "rotary"}, "stack": {"norm": "pre", "activation": "swiglu"}}, LONG),
+        ({"positions": {"kind": "rotary"}, "stack": {"layers": 1, "norm": "pre", "activation": "swiglu"}}, LONG),
         pytest.param(
             {"stack": {"layers": 1, "experts": {"count": 3, "active": 2}}, "decoder": {"kind": "recurrent"}},
             0,
@@ -99,7 +99,7 @@ def test_gradients_are_those_of_uncompiled_layers(changes: dict[str, Any], longe
     plain, compiled = model(**changes), model(**changes)
     counting = Counting()
     compile_layers(compiled, CPU, counting)
-    for rows, source, target in SHAPES[: 2 if longer else 1]:
+    for rows, source, target in SHAPES[: 2 if longer and not changes else 1]:
         read = batch(rows, source + longer, target + longer)
         expected = gradient(plain, read)
         for each in (read, packed(read)) if longer else (read,):
@@ -127,7 +127,7 @@ def test_one_graph_for_all_encoder_layers_and_one_for_all_decoder_layers(
     # torch treats two sizes that are equal in the first batch as one, and recompiles once
     assert 2 <= counting.graphs <= 4
     before = counting.graphs
-    for rows, source, target in SHAPES:
+    for rows, source, target in SHAPES[:2]:
         gradient(compiled, shaped(batch(rows + more + 9, source + 2 * LONG, target + 3 * LONG)))
     assert counting.graphs == before
 

@@ -26,7 +26,7 @@ from dragoman.cli.main import main
 from dragoman.tasks.translation.validation import Validation, Validator
 from dragoman.training.machine.interruption import Interruption, catch_signals
 
-LAST = 40
+LAST = 30
 STEPS = [*SETTINGS, "train.log_every=1", f"train.max_steps={LAST}"]
 
 
@@ -45,7 +45,7 @@ def test_a_signal_saves_the_run_and_explains_how_to_resume(
 ) -> None:
     command = ["train", *write_corpus(tmp_path), *STEPS]
     process = server.start(tmp_path, *command)
-    for step in (9, 23):
+    for step in (5, 15):
         wait_until_reached(process, step)
         process.kill(number)
         assert process.wait() == 128 + number, process.said
@@ -105,11 +105,11 @@ def test_the_command_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`python -m dragoman train`, without the tests' server. It is resumed in this process."""
-    settings = [*SETTINGS, "train.log_every=1", "train.validate_every=8"]
+    settings = [*SETTINGS, "train.log_every=1", "train.validate_every=2", "systems=[]"]
     command = [sys.executable, "-m", "dragoman", "train", *write_corpus(tmp_path), *settings]
     environment = process_environment()
     with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as process:
-        wait_until(lambda: reached(tmp_path) >= 10 or process.poll() is not None)
+        wait_until(lambda: reached(tmp_path) >= 3 or process.poll() is not None)
         process.send_signal(signal.SIGTERM)
         _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 128 + signal.SIGTERM, said

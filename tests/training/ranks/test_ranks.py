@@ -31,8 +31,8 @@ from dragoman.checkpoint.tensors import load_tensors
 
 # Gradients that are zero up to rounding (keys' biases) must not become steps, so epsilon is large.
 PLAIN = [
-    *("model.dropout=0", "train.optimiser.epsilon=0.001", "train.max_steps=6"),
-    *("train.validate_every=3", "train.checkpoint_every=3", "train.log_every=1"),
+    *("model.dropout=0", "train.optimiser.epsilon=0.001", "train.max_steps=4"),
+    *("train.validate_every=2", "train.checkpoint_every=2", "train.log_every=1"),
 ]
 
 
@@ -62,7 +62,7 @@ def finish(processes: list[Process]) -> None:
 
 
 def parameters(folder: Path) -> dict[str, torch.Tensor]:
-    return load_tensors(folder / RUN / "checkpoints" / "step-00000006" / "model.safetensors")[0]
+    return load_tensors(max((folder / RUN / "checkpoints").iterdir()) / "model.safetensors")[0]
 
 
 def assert_equal_runs(one: Path, other: Path) -> None:
@@ -145,8 +145,9 @@ def test_variants_train_alike(
 ) -> None:
     changed = {setting.partition("=")[0].rpartition(".")[0] for setting in VARIANTS[variant] if ".kind=" in setting}
     own = [each for each in SETTINGS if not any(each.startswith(f"{side}.") for side in changed)]
-    one = alone(*VARIANTS[variant], base=own)
-    several = run(server, tmp_path / "several", 2, f"train.parallel={parallel}", *VARIANTS[variant], base=own)
+    settings = [*VARIANTS[variant], "train.max_steps=2"]
+    one = alone(*settings, base=own)
+    several = run(server, tmp_path / "several", 2, f"train.parallel={parallel}", *settings, base=own)
     assert_equal_runs(one, several)
     assert ("valid_sets" in str(log_lines(one))) == ("validation sets" in variant)
     assert "Warning" not in (several / "stderr0").read_text() + (several / "stderr1").read_text()
@@ -184,9 +185,9 @@ RANDOM = {
 @pytest.mark.parametrize(
     ("name", "parallel"),
     [
-        ("hard, resampled, sampled", "fsdp"),
-        *(pytest.param(name, "ddp", marks=pytest.mark.slow) for name in RANDOM),
-        *(pytest.param(name, "fsdp", marks=pytest.mark.slow) for name in ("reward", "r_drop")),
+        ("hard, resampled, sampled", "ddp"),
+        *(pytest.param(name, "fsdp", marks=pytest.mark.slow) for name in RANDOM),
+        *(pytest.param(name, "ddp", marks=pytest.mark.slow) for name in ("reward", "r_drop")),
     ],
 )
 def test_random_objectives_train_too(server: Server, tmp_path: Path, name: str, parallel: str) -> None:
@@ -194,9 +195,9 @@ def test_random_objectives_train_too(server: Server, tmp_path: Path, name: str, 
 
     A snapshot compares them and warns (the test below).
     """
-    found = run(server, tmp_path / "run", 2, *RANDOM[name], "train.max_steps=3", f"train.parallel={parallel}")
+    found = run(server, tmp_path / "run", 2, *RANDOM[name], "train.max_steps=2", f"train.parallel={parallel}")
     losses = [line["loss"] for line in log_lines(found) if "loss" in line]
-    assert len(losses) == 3
+    assert len(losses) == 2
     assert "the parameters of rank" not in (found / "stderr0").read_text()
 
 
@@ -209,8 +210,11 @@ def test_differing_parameters_of_ranks_are_reported(server: Server, tmp_path: Pa
     assert said.count("warning: the parameters of rank 1 differ from those of rank 0") == 1, said
 
 
-LONG = ["train.max_steps=20", "train.validate_every=10", "train.checkpoint_every=4", "train.log_every=1"]
-TRAINED = ["train", *SETTINGS, *LONG, "train.accumulate=3"]
+LONG = {
+    "ddp": ["train.max_steps=14", "train.validate_every=7"],
+    "fsdp": ["train.max_steps=8", "train.validate_every=4"],  # its updates take much longer
+}
+TRAINED = ["train", *SETTINGS, "train.checkpoint_every=4", "train.log_every=1", "train.accumulate=3"]
 
 
 @pytest.fixture(scope="module", params=["ddp", "fsdp"])
@@ -231,7 +235,7 @@ def whole(server: Server, tmp_path_factory: pytest.TempPathFactory, parallel: st
 def command(folder: Path, parallel: str) -> list[str]:
     # Languages are given because processes that are not forked would detect them.
     languages = ["data.source_language=en", "data.target_language=de"]
-    return [*TRAINED, *write_corpus(folder), f"train.parallel={parallel}", *languages]
+    return [*TRAINED, *LONG[parallel], *write_corpus(folder), f"train.parallel={parallel}", *languages]
 
 
 @pytest.mark.parametrize(
@@ -239,15 +243,24 @@ def command(folder: Path, parallel: str) -> list[str]:
     [("ddp", 1), *(pytest.param(*each, marks=pytest.mark.slow) for each in (("ddp", 0), ("fsdp", 0), ("fsdp", 1)))],
     indirect=["parallel"],
 )
-def test_a_killed_rank_ends_the_other_and_both_resume(
+def test_a_signal_to_one_rank_and_a_killed_rank_end_both_and_lose_nothing(
     server: Server, whole: Path, parallel: str, tmp_path: Path, lost: int
 ) -> None:
-    """Both are restarted as by torchrun, without --resume; the result is that of an uninterrupted run.
+    """After the signal they are resumed, and after the kill restarted as by torchrun, without --resume.
 
-    That the first rank is lost with FSDP is always tested below: killed while it writes.
+    The result is that of an uninterrupted run. That the first rank is lost with FSDP is always tested below: killed
+    while it writes.
     """
     processes = server.start_ranks(2, tmp_path, *command(tmp_path, parallel))
-    wait_until_reached(processes[0], 6)
+    wait_until_reached(processes[0], 2)
+    processes[1].kill(signal.SIGTERM)
+    processes[1].kill(signal.SIGTERM)  # torchrun forwards signals that a cluster may have sent to all
+    assert [process.wait() for process in processes] == [128 + signal.SIGTERM] * 2
+    assert "everything is saved" in processes[0].said
+    assert processes[1].said == ""
+
+    processes = server.start_ranks(2, tmp_path, *command(tmp_path, parallel), "--resume")
+    wait_until_reached(processes[0], reached(tmp_path) + 1)
     processes[lost].kill()
     assert processes[lost].wait() == -signal.SIGKILL
     wait_until(lambda: not processes[1 - lost].is_alive, "the other process hangs")
@@ -260,21 +273,6 @@ def test_a_killed_rank_ends_the_other_and_both_resume(
     finish(again)
     assert "Resuming at step" in again[0].said
     assert again[1].said == ""
-    assert differences(outcome(tmp_path), outcome(whole)) == []
-
-
-@pytest.mark.parametrize("parallel", ["ddp", pytest.param("fsdp", marks=pytest.mark.slow)], indirect=True)
-def test_a_signal_to_one_rank_stops_all_at_the_same_step(
-    server: Server, whole: Path, parallel: str, tmp_path: Path
-) -> None:
-    processes = server.start_ranks(2, tmp_path, *command(tmp_path, parallel))
-    wait_until_reached(processes[0], 6)
-    processes[1].kill(signal.SIGTERM)
-    processes[1].kill(signal.SIGTERM)  # torchrun forwards signals that a cluster may have sent to all
-    assert [process.wait() for process in processes] == [128 + signal.SIGTERM] * 2
-    assert "everything is saved" in processes[0].said
-    assert processes[1].said == ""
-    finish(server.start_ranks(2, tmp_path, *command(tmp_path, parallel), "--resume"))
     assert differences(outcome(tmp_path), outcome(whole)) == []
 
 
@@ -295,9 +293,10 @@ def test_other_numbers_of_ranks_resume_to_the_same_parameters(
 ) -> None:
     """Equal up to rounding, with a warning."""
     ranks, first, others, later = CHANGES[change]
-    one = alone("train.ema=0.9")
-    halfway = run(server, tmp_path / "two", ranks, "train.ema=0.9", "train.max_steps=3", f"train.parallel={first}")
-    again = ["train", "--resume", "--out", RUN, "train.max_steps=6", f"train.parallel={later}"]
+    settings = SHARES["whole and cut"][1]
+    one = alone(*settings)
+    halfway = run(server, tmp_path / "two", ranks, *settings, "train.max_steps=2", f"train.parallel={first}")
+    again = ["train", "--resume", "--out", RUN, "train.max_steps=4", f"train.parallel={later}"]
     processes = server.start_ranks(others, halfway, *again) if others > 1 else [server.start(halfway, *again)]
     finish(processes)
     assert (f"the run was trained by {ranks} process(es) and continues with {others}" in processes[0].said) == (
@@ -350,7 +349,7 @@ def test_a_rank_killed_at_the_start_is_detected(server: Server, tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("parallel", "kills"),
-    [("fsdp", (45,)), *(pytest.param(each, (30, 60), marks=pytest.mark.slow) for each in ("ddp", "fsdp"))],
+    [("fsdp", (60,)), *(pytest.param(each, (30, 60), marks=pytest.mark.slow) for each in ("ddp", "fsdp"))],
     indirect=["parallel"],
 )
 def test_the_first_rank_killed_while_it_writes_loses_nothing(
@@ -370,9 +369,9 @@ def test_the_first_ranks_clock_ends_the_run_for_all(server: Server, tmp_path: Pa
     clock = ["train.max_steps=null", "train.max_minutes=0.05", "train.schedule.kind=cosine", "train.log_every=1"]
     never = ["train.checkpoint_every=100000", "train.validate_every=100000"]
     given = ["train", *write_corpus(tmp_path), *SETTINGS, *clock, *never]
-    finish(server.start_ranks(2, tmp_path, *given, ticks=(0.05, 1.0)))
+    finish(server.start_ranks(2, tmp_path, *given, ticks=(0.15, 1.0)))
     steps = [line["step"] for line in log_lines(tmp_path) if "loss" in line]
-    assert 22 < steps[-1] < 60
+    assert 7 < steps[-1] < 20
 
 
 @pytest.mark.slow
@@ -382,7 +381,7 @@ def test_torchrun_restarts_what_was_killed(whole: Path, parallel: str, tmp_path:
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--max-restarts=1"]
     given = [*torchrun, "-m", "dragoman", *command(tmp_path, parallel)]
     with subprocess.Popen(given, cwd=tmp_path, env=process_environment(), stderr=subprocess.PIPE, text=True) as process:
-        wait_until(lambda: reached(tmp_path) >= 6 or process.poll() is not None)
+        wait_until(lambda: reached(tmp_path) >= 3 or process.poll() is not None)
         ranks = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         os.kill(int(ranks[1]), signal.SIGKILL)
         _, said = process.communicate(timeout=2 * PATIENCE)

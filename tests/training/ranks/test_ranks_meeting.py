@@ -5,8 +5,11 @@ import socket
 import subprocess
 import sys
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
+from torch.distributed import TCPStore
+from training_runs import Server
 from waiting import PATIENCE
 
 from dragoman.training.ranks import group
@@ -38,9 +41,27 @@ assert threads() == before
 """
 
 
+ENDS = pytest.mark.parametrize("end", ["finished", "interrupted"])
+
+
 @pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="threads are counted in /proc")
-@pytest.mark.parametrize("end", ["finished", pytest.param("interrupted", marks=pytest.mark.slow)])
-def test_no_thread_of_a_connection_outlives_it(end: str) -> None:
+@ENDS
+def test_no_thread_of_a_connection_outlives_it(server: Server, tmp_path: Path, end: str) -> None:
+    """The connection is made through a store of another process, as with torchrun."""
+    (tmp_path / "leaving.py").write_text(LEAVING, encoding="utf-8")
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    told = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store.port)}
+    told["TORCHELASTIC_USE_AGENT_STORE"] = "True"
+    processes = [
+        server.start(tmp_path, "leaving.py", end, environment={**told, "RANK": str(rank)}, name=str(rank))
+        for rank in range(2)
+    ]
+    assert [process.wait() for process in processes] == [0, 0]
+
+
+@pytest.mark.slow
+@ENDS
+def test_torchrun_is_left_without_an_abort(end: str) -> None:
     """A thread that frees a tensor during the interpreter's exit aborts the process: exit code -6 after a good run."""
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--no-python"]
     done = subprocess.run(

@@ -20,6 +20,7 @@ from dragoman.training.objectives.objective import TrainingPoint
 from dragoman.training.updates.update import Update
 
 BATCH = ["model.encoder.normalisation.kind=batch", "model.decoder.normalisation.kind=batch", "train.log_every=1"]
+BATCH += ["train.max_steps=12", "train.checkpoint_every=3"]
 
 
 @pytest.mark.parametrize("average", [pytest.param([], marks=pytest.mark.slow), ["train.ema=0.9"]], ids=["plain", "ema"])
@@ -28,10 +29,10 @@ def test_killed_and_resumed_equals_straight(server: Server, tmp_path: Path, aver
     for name in ("straight", "killed"):
         folder = tmp_path / name
         folder.mkdir()
-        command = ["train", *write_corpus(folder), *SETTINGS, *BATCH, *average, "train.max_steps=18"]
+        command = ["train", *write_corpus(folder), *SETTINGS, *BATCH, *average]
         process = server.start(folder, *command, tick=0.02 if name == "killed" else None)
         if name == "killed":
-            wait_until_reached(process, 8)
+            wait_until_reached(process, 4)
             process.kill()
             assert process.wait() == -signal.SIGKILL
             process = server.start(folder, *command, "--resume")

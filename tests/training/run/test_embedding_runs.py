@@ -40,10 +40,11 @@ def test_a_frozen_table_survives_kills_averages_and_the_loss_of_its_file(server:
     outcomes = []
     for name in ("straight", "killed"):
         folder = tmp_path / name
-        command = prepared(folder, *FROZEN, "train.ema=0.9", "train.max_steps=20")
+        rhythm = ["train.max_steps=12", "train.validate_every=6", "train.checkpoint_every=3", "train.log_every=1"]
+        command = prepared(folder, *FROZEN, "train.ema=0.9", *rhythm)
         process = server.start(folder, *command, tick=0.02 if name == "killed" else None)
         if name == "killed":
-            wait_until_reached(process, 10)
+            wait_until_reached(process, 4)
             process.kill()
             assert process.wait() == -signal.SIGKILL
             assert "entries of the source vocabulary (83.3%) are initialised from en.vec" in process.said

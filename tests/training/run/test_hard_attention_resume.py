@@ -37,11 +37,11 @@ def test_killed_and_resumed_equals_straight(server: Server, tmp_path: Path, vari
     for name in ("straight", "killed"):
         folder = tmp_path / name
         folder.mkdir()
-        command = ["train", *write_corpus(folder), *settings, *VARIANTS[variant], "train.max_steps=18"]
-        command += ["train.log_every=1"]
+        command = ["train", *write_corpus(folder), *settings, *VARIANTS[variant], "train.max_steps=12"]
+        command += ["train.log_every=1", "train.checkpoint_every=3"]
         process = server.start(folder, *command, tick=0.02 if name == "killed" else None)
         if name == "killed":
-            wait_until_reached(process, 8)
+            wait_until_reached(process, 4)
             process.kill()
             assert process.wait() == -signal.SIGKILL
             process = server.start(folder, *command, "--resume")
@@ -50,7 +50,7 @@ def test_killed_and_resumed_equals_straight(server: Server, tmp_path: Path, vari
         outcomes.append(outcome(folder))
     assert differences(*outcomes) == []
     lines = [line for line in log_lines(tmp_path / "killed") if "loss" in line]
-    assert len(lines) == 18
+    assert len(lines) == 12
     if "hard" in variant:
         for name in ("reward", "entropy", "baseline_error"):
             assert all(isfinite(line[f"hard_attention_{name}"]) for line in lines)

@@ -31,7 +31,7 @@ VARIANTS = {
 }
 """Numbers of kills, and settings. Half of the kills are timed, half come during a write."""
 ALL = "all settings together"
-VARIANTS[ALL] = (4, [setting for _, settings in list(VARIANTS.values())[2:] for setting in settings])
+VARIANTS[ALL] = (3, [setting for _, settings in list(VARIANTS.values())[2:] for setting in settings])
 
 
 @pytest.mark.parametrize(
@@ -42,13 +42,13 @@ def test_a_killed_and_resumed_run_ends_bit_identical(server: Server, tmp_path: P
     draw = random.Random(variant)
     untouched = tmp_path / "untouched"
     untouched.mkdir()
-    command = ["train", *write_corpus(untouched), *SETTINGS, *settings]
+    command = ["train", *write_corpus(untouched), *SETTINGS, "train.max_steps=30", *settings]
     started = time.monotonic()
     process = server.start(untouched, *command)
     assert process.wait() == 0, process.said
     duration, calls = time.monotonic() - started, int((untouched / "calls").read_text())
     expected = outcome(untouched)
-    assert [line["step"] for line in expected["log"] if "loss" in line] == list(range(5, 61, 5))
+    assert [line["step"] for line in expected["log"] if "loss" in line] == list(range(5, 31, 5))
     assert len([name for name in expected if name.startswith("checkpoints/")]) > 8
 
     kills = finished = attempts = 0
@@ -83,14 +83,14 @@ def test_a_killed_and_resumed_run_ends_bit_identical(server: Server, tmp_path: P
 
 
 def test_a_damaged_newest_snapshot_costs_only_time(server: Server, tmp_path: Path) -> None:
-    command = ["train", *write_corpus(tmp_path), *SETTINGS, "train.max_steps=30"]
+    command = ["train", *write_corpus(tmp_path), *SETTINGS, "train.max_steps=16"]
     assert server.start(tmp_path, *command).wait() == 0
     expected = outcome(tmp_path)
-    newest = tmp_path / RUN / "training" / "step-00000030" / "optimiser.safetensors"
+    newest = tmp_path / RUN / "training" / "step-00000016" / "optimiser.safetensors"
     newest.write_bytes(newest.read_bytes()[:-1])
     process = server.start(tmp_path, *command, "--resume")
     assert process.wait() == 0, process.said
     assert "cannot resume from" in process.said
-    assert "Resuming at step 28" in process.said
+    assert "Resuming at step 14" in process.said
     assert differences(outcome(tmp_path), expected) == []
-    assert [line["step"] for line in log_lines(tmp_path) if "loss" in line] == list(range(5, 31, 5))
+    assert [line["step"] for line in log_lines(tmp_path) if "loss" in line] == [5, 10, 15, 16]

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from training_runs import SETTINGS, Server, differences, outcome, wait_until_reached, write_corpus
 
-TWO = ["train.threads=2", "data.batch.tokens=2048", "model.dropout=0.2", "train.max_steps=16", "train.log_every=1"]
+TWO = ["train.threads=2", "data.batch.tokens=2048", "model.dropout=0.2", "train.log_every=1"]
+TWO += ["train.max_steps=10", "train.checkpoint_every=3"]
 
 
 def run(server: Server, folder: Path, *kills: int) -> None:
@@ -23,5 +24,5 @@ def test_a_killed_run_with_two_threads_ends_the_same(server: Server, tmp_path: P
     whole.mkdir()
     killed.mkdir()
     run(server, whole)
-    run(server, killed, 9)
+    run(server, killed, 4)
     assert differences(outcome(whole), outcome(killed)) == []

@@ -35,7 +35,7 @@ data:
   - {source: valid.b, target: valid.a, target_language: a, name: backward}
 out: run
 """
-SHORT = [*SETTINGS, "train.validate_every=4", "train.checkpoint_every=4", "train.log_every=1", "train.average.count=2"]
+SHORT = [*SETTINGS, "train.validate_every=2", "train.checkpoint_every=2", "train.log_every=1", "train.average.count=2"]
 
 
 def validation(loss: float, bleu: float, seconds: float) -> Validation:
@@ -107,28 +107,28 @@ def config(*settings: str) -> TranslationRun:
 def test_a_resumed_run_equals_an_uninterrupted_one(corpora: Path) -> None:
     threads = torch.get_num_threads()
     try:
-        train(config("train.max_steps=8"))
+        train(config("train.max_steps=4"))
         whole = outcome(corpora)
         (corpora / RUN).rename(corpora / "whole")
-        train(config("train.max_steps=4"))
-        train(config("train.max_steps=8"), resume=True)
+        train(config("train.max_steps=2"))
+        train(config("train.max_steps=4"), resume=True)
     finally:
         torch.set_num_threads(threads)
     again = outcome(corpora)
     assert again["model.safetensors"] == whole["model.safetensors"]
     assert again["tokenizer.json"] == whole["tokenizer.json"]
-    assert [line for line in again["log"] if line["step"] == 8] == [line for line in whole["log"] if line["step"] == 8]
+    assert [line for line in again["log"] if line["step"] == 4] == [line for line in whole["log"] if line["step"] == 4]
     assert b'"tags"' in whole["tokenizer.json"]
 
 
 def test_a_changed_second_set_is_noticed(corpora: Path) -> None:
     threads = torch.get_num_threads()
     try:
-        train(config("train.max_steps=4"))
+        train(config("train.max_steps=2"))
         lines = (corpora / "valid.b").read_text().splitlines()
         (corpora / "valid.b").write_text("".join(f"{line}\n" for line in [*lines[:-1], "another line"]))
         with pytest.raises(ConfigError, match="forward, backward has changed since the run started"):
-            train(config("train.max_steps=8"), resume=True)
+            train(config("train.max_steps=4"), resume=True)
     finally:
         torch.set_num_threads(threads)
 
@@ -160,7 +160,7 @@ def test_validation_uses_the_tokeniser_of_the_target_language_and_stores_it(
     monkeypatch.chdir(tmp_path)
     threads = torch.get_num_threads()
     try:
-        result = train(config("train.max_steps=4", "data.cleaning.enabled=false"))
+        result = train(config("train.max_steps=2", "data.cleaning.enabled=false"))
         stored = tmp_path / RUN / "config.yaml"
         assert "bleu_tokenizer: ja-mecab" in stored.read_text()
         assert "|tok:ja-mecab-0.996-IPA|" in result.validation["bleu"].signature
@@ -169,7 +169,7 @@ def test_validation_uses_the_tokeniser_of_the_target_language_and_stores_it(
         assert "tok:ja-mecab-0.996-IPA" in card and "chrF2" in card
         # a resumed run keeps the stored tokeniser
         stored.write_text(stored.read_text().replace("bleu_tokenizer: ja-mecab\n", "bleu_tokenizer: 13a\n"))
-        again = train(config("train.max_steps=8", "data.cleaning.enabled=false"), resume=True)
+        again = train(config("train.max_steps=4", "data.cleaning.enabled=false"), resume=True)
         assert "|tok:13a|" in again.validation["bleu"].signature
         assert "bleu_tokenizer: 13a" in stored.read_text()
     finally:

@@ -213,7 +213,7 @@ def test_a_recording_that_cannot_be_used_is_not_used(
     assert "without CUDA graphs" in message and reason in message and "more lines" not in message
 
 
-@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in range(1, 4))])
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in range(1, 8))])
 def test_no_value_is_read_while_a_pass_is_recorded(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Reading one would wait for the GPU, which is impossible in a CUDA graph. The tensors here have no values."""
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda _: False)  # it does not know the device `meta`
@@ -221,7 +221,7 @@ def test_no_value_is_read_while_a_pass_is_recorded(part: int, monkeypatch: pytes
     packed = batch(0).map_tensors(lambda tensor: tensor.to("meta"))
     padded = replace(packed, packing=None, source_packing=None)
     count = 0
-    for settings in list(cases().values())[part::4]:
+    for settings in list(cases().values())[part::8]:
         config = ModelConfig.model_validate(settings)
         if any(word in str(settings) for word in ("'experts': {", "'hard'", "'batch'")):
             continue  # not recorded
@@ -231,7 +231,7 @@ def test_no_value_is_read_while_a_pass_is_recorded(part: int, monkeypatch: pytes
             total, _ = CrossEntropy().static_sums(trained, packed if config.packs else padded)
         assert torch.autograd.grad(total, parameters, allow_unused=True) or auxiliary.penalties
         count += 1
-    assert count > 10
+    assert count > 5
 
 
 def test_there_are_few_shapes() -> None:
