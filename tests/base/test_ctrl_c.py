@@ -183,7 +183,7 @@ def test_a_translation_from_python_ends_inside_compiled_code(tmp_path: Path, mon
     model = tmp_path / "model"
     write_tiny_model(model, config=tiny_config(width=64, encoder={"layers": 12, "heads": 4, "feedforward": 256}))
     translator = Translator.load(model, engine="native", precision="float32", threads=1)
-    texts = ["a dog runs " * 20] * 4000
+    texts = ["a dog runs " * 20] * 1500
     call, begun = NativeModel.translate, []
 
     def interrupted_call(model: NativeModel, *arguments: Any) -> Any:

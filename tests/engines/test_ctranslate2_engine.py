@@ -78,13 +78,18 @@ def same(one: list[list[Hypothesis]], other: list[list[Hypothesis]], tolerance: 
             assert each.log_probability == pytest.approx(expected.log_probability, abs=tolerance), place
 
 
-def plain(loaded: LoadedModel, row: Row) -> list[Hypothesis]:
+@cache
+def exported_model(name: str) -> Any:
+    return load_into_ctranslate2(loaded(name), ComputeSettings("float32", 1))
+
+
+def plain(name: str, row: Row) -> list[Hypothesis]:
     """Return CTranslate2's own result for a single row, called as in its documentation."""
-    exported = load_into_ctranslate2(loaded, ComputeSettings("float32", 1))
+    exported = exported_model(name)
     config, symbols = row.decoding, token_names(exported.tokenizers.target)
     assert isinstance(config, SearchConfig)
     alpha = PENALTIES[config.length_penalty]  # type: ignore[index]
-    longest = min(config.max_length(len(row.source) + 1), loaded.model.limits.target.positions or 999)
+    longest = min(config.max_length(len(row.source) + 1), loaded(name).model.limits.target.positions or 999)
     (result,) = exported.translator.translate_batch(
         [[token_names(exported.tokenizers.source)[number] for number in row.source]],
         [[symbols[number] for number in row.prefix.ids]],
@@ -114,7 +119,7 @@ def test_hypotheses_and_scores_are_those_of_plain_ctranslate2(name: str) -> None
         for row in rows_of_every_kind(loaded(name).tokenizers.source.size)
         if len(row.source) + 1 <= (loaded(name).model.limits.target.positions or 99)
     ]
-    expected = [plain(loaded(name), row) for row in rows]
+    expected = [plain(name, row) for row in rows]
     same(found(engine, rows), expected)
     assert {each.finished for hypotheses in expected for each in hypotheses} == {True, False}
 
