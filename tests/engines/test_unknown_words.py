@@ -303,12 +303,7 @@ def attended_positions(model: Seq2Seq, memory: Memory, tokens: Sequence[int]) ->
     return places
 
 
-FEW_STEPS = ("transformer", "feeding", "bytenet")
-
-
-@pytest.mark.parametrize(
-    "name", [*FEW_STEPS, *(pytest.param(name, marks=pytest.mark.slow) for name in DECODERS if name not in FEW_STEPS)]
-)
+@pytest.mark.parametrize("name", DECODERS)
 def test_a_few_steps_at_a_time_give_the_same_attention(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dragoman.engines.unknown_words._MAX_WEIGHTS", 1)
     test_words_are_those_that_single_steps_attend_to(name)

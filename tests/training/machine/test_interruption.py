@@ -105,11 +105,11 @@ def test_the_command_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`python -m dragoman train`, without the tests' server. It is resumed in this process."""
-    settings = [*SETTINGS, "train.log_every=1", "train.validate_every=2", "systems=[]"]
+    settings = [*SETTINGS, "train.log_every=1", "train.validate_every=8", "systems=[]"]
     command = [sys.executable, "-m", "dragoman", "train", *write_corpus(tmp_path), *settings]
     environment = process_environment()
     with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as process:
-        wait_until(lambda: reached(tmp_path) >= 3 or process.poll() is not None)
+        wait_until(lambda: reached(tmp_path) >= 10 or process.poll() is not None)
         process.send_signal(signal.SIGTERM)
         _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 128 + signal.SIGTERM, said
