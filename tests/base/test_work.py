@@ -106,6 +106,15 @@ def test_the_first_update_may_count_for_earlier_processes(
     assert capsys.readouterr().err.splitlines()[0] == "Translating: 499 kept · 5.0 lines/s · 0:01:40 left"
 
 
+def test_the_first_units_promise_no_remaining_time(clock: list[float]) -> None:
+    told = Progress("Translating", "lines", 1000)
+    told.done, now = 1, clock[0]
+    assert told.text(now + 5) == "Translating: 1 of 1,000 lines · 0.2 lines/s"
+    assert told.text(now + 20).endswith(" · 5:33:00 left")
+    told.done = 20
+    assert told.text(now + 5).endswith(" · 0:04:05 left")
+
+
 def test_quietly_suppresses_messages_except_warnings(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
     with quietly():
         with quietly(False), Progress("Translating", "lines", 100, closes=True) as told:

@@ -21,6 +21,11 @@ from dragoman.base.log import console, format_duration, info, is_quiet
 
 Total = int | None | Callable[[], int | None]
 
+_SAMPLE, _SETTLED = 0.02, 20.0
+"""The fraction of the units after which the remaining time is shown, or the number of seconds. The first units say
+little: they also pay for what is compiled or read once.
+"""
+
 
 class Progress:
     """Shows the progress of a long task on stderr.
@@ -115,7 +120,7 @@ class Progress:
         if not done_here:
             return text
         text = f"{text} · {self._speed(seconds)}"
-        if self.total is None:
+        if self.total is None or (seconds < _SETTLED and done_here < _SAMPLE * (self.total - (self._first or 0))):
             return text
         return f"{text} · {format_duration(max(0.0, (self.total - self.done) * seconds / done_here))} left"
 
