@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dragoman.base.log import quietly
     from dragoman.checkpoint.average import average
     from dragoman.decode.decoding import Sampling
+    from dragoman.evaluation.compare import compare
     from dragoman.evaluation.denoising import evaluate_denoising
     from dragoman.evaluation.evaluate import evaluate
     from dragoman.evaluation.evaluate_alignments import evaluate_alignments
@@ -86,6 +87,7 @@ __all__ = [
     "average",
     "backtranslate",
     "check_data",
+    "compare",
     "compare_alignments",
     "compare_data",
     "compare_searches",
@@ -144,6 +146,7 @@ _MODULES = {
     "average": "checkpoint.average",
     "backtranslate": "tasks.augmentation.backtranslate",
     "check_data": "tasks.corpora.check",
+    "compare": "evaluation.compare",
     "compare_alignments": "inspection.alignments",
     "compare_data": "tasks.corpora.compare",
     "compare_searches": "inspection.searches",

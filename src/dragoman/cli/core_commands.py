@@ -29,6 +29,7 @@ SECTIONS: Mapping[str, Mapping[str, Reference]] = {
         "evaluate": Reference(
             f"{_FOLDER}.evaluation.app:app", "Evaluate translations, labels, language models or alignments."
         ),
+        "compare": Reference(f"{_FOLDER}.compare:compare", "Compare systems that were trained with several seeds."),
         "tune": Reference(f"{_FOLDER}.tune:tune", "Find weights for reranking on a development set."),
         "inspect": Reference(f"{_FOLDER}.inspection.app:app", "Show how a model computes its output."),
         "describe": Reference(f"{_FOLDER}.describe:describe", "Show the parts, size and cost of a model."),

@@ -103,7 +103,7 @@ def evaluate(
             translator = model_for("translate", model, device, system=system, preferred=preferred)
             language = translator.target_language(translator.request(**settings).tags)
             with in_files(name_of(source, "source")):
-                lines = _translate(translator, test_set.sources or (), batch_size, settings)
+                lines = translate_lines(translator, test_set.sources or (), batch_size, settings)
             translations.insert(0, ("model" if translator is model else _model_name(model), lines))
         if len(translations) > 1:
             warn_of_size(len(test_set))
@@ -236,7 +236,7 @@ def options_by_name(settings: Mapping[str, object]) -> dict[str, object]:
     return {**options, "--no-divide": None if settings.get("divide", True) else True}
 
 
-def _translate(
+def translate_lines(
     translator: "SupportsTranslate", sources: Sequence[str], batch_size: int, settings: "RequestSettings"
 ) -> list[str]:
     """Translate all sources, and report how many lines were translated sentence by sentence."""
@@ -269,7 +269,7 @@ def score_systems(
     scores, statistics = [], []
     for name, lines in translations:
         outputs = Outputs(lines, tuple(references), test_set.sources)
-        measured = {key: _score(metric, outputs) for key, metric in metrics.items()}
+        measured = {key: score_outputs(metric, outputs) for key, metric in metrics.items()}
         groups = []
         if by_length is not None and test_set.sources is not None:
             groups = bleu_by_length(test_set.sources, lines, *references, tokenizer=by_length)
@@ -288,7 +288,7 @@ def score_systems(
     return Evaluation(tuple(scores), tuple(comparisons))
 
 
-def _score(metric: Metric, outputs: Outputs) -> tuple[Score, Statistics | None]:
+def score_outputs(metric: Metric, outputs: Outputs) -> tuple[Score, Statistics | None]:
     """Return the score by a metric, and the statistics that it is computed from if they can be resampled."""
     if not isinstance(metric, SummedMetric):
         return metric.score(outputs.hypotheses, *outputs.references, sources=outputs.sources), None

@@ -30,13 +30,17 @@ _PART_STYLES = (("--", "v"), (":", "s"), ("-.", "^"))
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """A line. x, y: (N,), x in rising order. colour: number of a colour; curves of one run have the same colour."""
+    """A line. x, y: (N,), x in rising order. colour: number of a colour; curves of one run have the same colour.
+
+    band: the ends (N,) of a range around each y, such as the lowest and the highest value of several seeds.
+    """
 
     label: str
     x: Floats
     y: Floats
     colour: int = 0
     style: Style = "line"
+    band: tuple[Floats, Floats] | None = None
 
     def thinned(self, pixels: int) -> "Curve":
         """Return the curve with at most four points per pixel column, in order: first, smallest, largest and last.
@@ -46,7 +50,8 @@ class Curve:
         if len(self.x) <= 4 * pixels:
             return self
         kept = thinned_positions(self.x, self.y, pixels)
-        return replace(self, x=self.x[kept], y=self.y[kept])
+        band = None if self.band is None else (self.band[0][kept], self.band[1][kept])
+        return replace(self, x=self.x[kept], y=self.y[kept], band=band)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,9 +109,9 @@ class Curves(Figure):
         }
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return one array (2, N) per curve: x and y. `panel-0.curve-0` is the first."""
+        """Return an array (2, N) per curve, x and y, or (4, N) with the ends of its band: `panel-0.curve-0`, …"""
         return {
-            _name(p, c): np.stack([curve.x, curve.y])
+            _name(p, c): np.stack([curve.x, curve.y, *(curve.band or ())])
             for p, panel in enumerate(self.panels)
             for c, curve in enumerate(panel.curves)
         }
@@ -116,8 +121,10 @@ class Curves(Figure):
         yield "panel", "curve", self.x_label, "value"
         for panel in self.panels:
             for curve in panel.curves:
-                for x, y in zip(curve.x.tolist(), curve.y.tolist(), strict=True):
-                    yield panel.heading, curve.label, x, y
+                ends = () if curve.band is None else zip(("lowest", "highest"), curve.band, strict=True)
+                for label, values in ((curve.label, curve.y), *((f"{curve.label}, {end}", each) for end, each in ends)):
+                    for x, y in zip(curve.x.tolist(), values.tolist(), strict=True):
+                        yield panel.heading, label, x, y
 
     def draw(self) -> "matplotlib.figure.Figure":
         """Draw the panels in up to three columns. Lines of different colours also differ in their dashes."""
@@ -185,6 +192,8 @@ def _draw_panel(axes: "Axes", panel: CurvePanel, x_label: str) -> None:
 
 
 def _draw_curve(axes: "Axes", curve: Curve) -> None:
+    if curve.band is not None:
+        axes.fill_between(curve.x, *curve.band, color=COLOURS[curve.colour % len(COLOURS)], alpha=0.18, linewidth=0)
     is_faint, has_points = curve.style == "faint", curve.style == "points"
     has_points = has_points or len(curve.x) == 1  # a line of one point is invisible
     axes.plot(

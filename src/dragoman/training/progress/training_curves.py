@@ -61,11 +61,12 @@ def run_curves(folders: Sequence[str | Path]) -> Curves:
         names = [str(path) for path in paths]
     if len(set(names)) < len(names):
         raise ConfigError("each run can be drawn once: give each folder once")
-    runs = {name: _read_run(path) for name, path in zip(names, paths, strict=True)}
+    runs = {name: read_run(path) for name, path in zip(names, paths, strict=True)}
     return compared_curves(runs) if len(runs) > 1 else training_curves(runs[names[0]])
 
 
-def _read_run(folder: Path) -> list[Record]:
+def read_run(folder: Path) -> list[Record]:
+    """Return the log of a run. Raises DataError for a folder without a readable log."""
     try:
         return RunLog(folder / _LOG).records
     except OSError as error:
@@ -104,6 +105,38 @@ def compared_curves(runs: Mapping[str, Sequence[Record]]) -> Curves:
         slide=_SLIDE,
         limits="Losses are comparable only between runs with the same vocabulary and label smoothing.",
         panels=panels,
+    )
+
+
+def system_curves(systems: Mapping[str, Sequence[Sequence[Record]]]) -> Curves:
+    """Return the validation metrics of systems over the steps: the mean of the seeds, and a band from worst to best.
+
+    systems: the records of each seed, see `RunLog`, by the name of the system. The curve of a system ends where the
+    first of its seeds ends, since a mean over other seeds is another one.
+    """
+    every = [records for seeds in systems.values() for records in seeds]
+    panels = []
+    for key in dict.fromkeys(key for records in every for key in _metric_keys(records)) or _DEFAULT_METRICS:
+        curves = []
+        for colour, (name, seeds) in enumerate(systems.items()):
+            rows = [
+                dict(zip(*(each.tolist() for each in series(records, f"valid_{key}")), strict=True))
+                for records in seeds
+            ]
+            steps = sorted(set(rows[0]).intersection(*rows[1:]))
+            values = np.array([[row[step] for step in steps] for row in rows], np.float64).reshape(
+                len(rows), len(steps)
+            )
+            band = (values.min(0), values.max(0)) if len(seeds) > 1 else None
+            curves.append(Curve(name, np.array(steps, np.float64), values.mean(0), colour, "points", band))
+        is_logarithmic = _spans_magnitudes([each.y for each in curves], key)
+        panels.append(CurvePanel(_metric_title(key), _unit(key), tuple(curves), is_logarithmic))
+    return Curves(
+        title=" · ".join(systems),
+        caption="The metrics on the validation set: the mean and the range of the seeds of each system.",
+        slide=_SLIDE,
+        limits="A system of one seed has no range: its difference from others may be the luck of its training.",
+        panels=tuple(panels),
     )
 
 

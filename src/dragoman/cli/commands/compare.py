@@ -1,0 +1,98 @@
+"""`dragoman compare`: compare systems that were trained with several seeds."""
+
+from pathlib import Path
+from typing import Annotated, cast
+
+import typer
+
+from dragoman.cli.arguments import check_settings, pairs_of
+from dragoman.cli.command import command
+from dragoman.cli.option_groups import SearchOptions
+from dragoman.cli.options import BatchSize, Device, PairsFile, Quiet, Threads
+
+
+@command(
+    "dragoman compare runs/rnn runs/transformer",
+    "dragoman compare runs/a/seed-* runs/b/seed-* --source test.en --reference test.de",
+    usual="--source --reference --pairs --metric --format --output --draw --to --beam --device --threads --quiet",
+    files="--source and --reference",
+)
+def compare(
+    models: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="MODEL...",
+            help="Model folders, folders of runs with several seeds, or folders that contain models. Models whose "
+            "settings differ only in the seed are one system. Also search settings, such as search.beam=4.",
+            show_default=False,
+        ),
+    ],
+    *,
+    source: Annotated[
+        Path | None,
+        typer.Option("--source", help="Source sentences (default: the test set of the models, which is the same)."),
+    ] = None,
+    reference: Annotated[Path | None, typer.Option("--reference", help="Reference translations.")] = None,
+    pairs: PairsFile = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option("--metric", metavar="NAME", help="Metric; repeatable (default: bleu and chrf)."),
+    ] = None,
+    tokenizer: Annotated[
+        str, typer.Option("--tokenizer", metavar="NAME", help="sacreBLEU's tokeniser for BLEU.")
+    ] = "auto",
+    table_format: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            help="text, markdown, latex (booktabs), csv (one row per seed and metric) or json.",
+        ),
+    ] = "text",
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="File for the table (default: stdout).")] = None,
+    draw: Annotated[
+        Path | None,
+        typer.Option(
+            "--draw", help="Also draw the learning curves: a colour per system, a band over its seeds (SVG, PNG, CSV)."
+        ),
+    ] = None,
+    options: SearchOptions,
+    batch_size: BatchSize = 64,
+    device: Device = None,
+    threads: Threads = None,
+    quiet: Quiet = False,
+) -> None:
+    """Compare systems that were trained with several seeds.
+
+    The table has mean and standard deviation of each system. Each system after the first is tested against it, over
+    seeds and sentences. Two models of one system are never compared: they differ by luck alone.
+    """
+    from dragoman.base.files import atomic_write, check_new_files
+    from dragoman.evaluation.compare import compare
+    from dragoman.evaluation.system_table import TableFormat, check_table_format
+    from dragoman.evaluation.systems import system_figure
+
+    settings = [str(each) for each in models if "=" in str(each)]
+    check_table_format(table_format)
+    check_new_files({"--output": output, "--draw": draw}, source)
+    check_settings(settings, "search.minimum_length=3", "MODEL...")
+    corpus, settings = pairs_of(pairs, settings)
+    folders = [each for each in models if "=" not in str(each)]
+    table = compare(
+        folders,
+        source=source,
+        reference=reference,
+        pairs=corpus,
+        metric=metric or ("bleu", "chrf"),
+        tokenizer=tokenizer,
+        batch_size=batch_size,
+        device=device,
+        threads=threads,
+        **options.search_settings(settings),
+    )
+    text = table.format(cast("TableFormat", table_format)) + "\n"
+    if output is None:
+        print(text, end="")
+    else:
+        atomic_write(output, text)
+    if draw is not None:
+        system_figure(folders).write(draw)
