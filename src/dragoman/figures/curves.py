@@ -109,12 +109,13 @@ class Curves(Figure):
         }
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return an array (2, N) per curve, x and y, or (4, N) with the ends of its band: `panel-0.curve-0`, …"""
-        return {
-            _name(p, c): np.stack([curve.x, curve.y, *(curve.band or ())])
-            for p, panel in enumerate(self.panels)
-            for c, curve in enumerate(panel.curves)
-        }
+        """Return an array (2, N) per curve, x and y, and another one for the ends of its band.
+
+        `panel-0.curve-0` and `panel-0.curve-0.band` are the first ones.
+        """
+        named = {_name(p, c): curve for p, panel in enumerate(self.panels) for c, curve in enumerate(panel.curves)}
+        bands = {f"{name}.band": np.stack(curve.band) for name, curve in named.items() if curve.band is not None}
+        return {name: np.stack([curve.x, curve.y]) for name, curve in named.items()} | bands
 
     def table(self) -> Iterator[Sequence[Any]]:
         """Yield one row per point."""

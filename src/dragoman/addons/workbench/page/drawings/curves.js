@@ -63,9 +63,8 @@ class Panel {
     const panel = this.owner.figure.panels[this.index];
     this.curves = panel.curves
       .map((curve) => {
-        const { data, shape } = this.owner.figure.arrays[curve.array];
-        const [x, y, ...band] = Array.from({ length: shape[0] }, (_, row) => data.subarray(row * shape[1], (row + 1) * shape[1]));
-        return { ...curve, x, y, band };
+        const { data } = this.owner.figure.arrays[curve.array];
+        return { ...curve, x: data.subarray(0, data.length / 2), y: data.subarray(data.length / 2) };
       })
       .filter(({ x }) => x.length);
     this.width = Math.max(240, this.element.clientWidth);
@@ -93,7 +92,7 @@ class Panel {
   }
 
   scales({ logarithmic, limits }) {
-    const values = this.curves.flatMap(({ y, band }) => [y, ...band].flatMap((each) => [...each])).filter((value) => !logarithmic || value > 0);
+    const values = this.curves.flatMap(({ y }) => [...y]).filter((value) => !logarithmic || value > 0);
     const all = values.length ? values : [1];
     let [low, high] = limits ?? [all.reduce((a, b) => Math.min(a, b)), all.reduce((a, b) => Math.max(a, b))];
     if (logarithmic) low = Math.max(low, all.reduce((a, b) => Math.min(a, b)));
@@ -128,15 +127,10 @@ class Panel {
     return parts;
   }
 
-  marks({ x, y, band, colour, style }) {
-    const along = (values) => Array.from(x, (value, index) => `${this.toX(value).toFixed(1)},${this.toY(values[index]).toFixed(1)}`);
-    const points = along(y);
+  marks({ x, y, colour, style }) {
+    const points = Array.from(x, (value, index) => `${this.toX(value).toFixed(1)},${this.toY(y[index]).toFixed(1)}`);
     const name = `curve-line colour-${colour % COLOURS} is-${style}`;
     const marks = [draw("polyline", { class: name, points: points.join(" ") })];
-    if (band.length) {
-      const outline = [...along(band[0]), ...along(band[1]).reverse()].join(" ");
-      marks.unshift(draw("polygon", { class: "curve-band", fill: `var(--curve-${colour % COLOURS})`, points: outline }));
-    }
     if (style === "points" && points.length <= 80) {
       marks.push(...points.map((point) => draw("circle", { class: name, cx: point.split(",")[0], cy: point.split(",")[1], r: 2.8 })));
     }
