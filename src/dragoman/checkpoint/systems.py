@@ -11,7 +11,8 @@ from dragoman.base.errors import ConfigError, ModelError
 from dragoman.base.files import atomic_write
 from dragoman.checkpoint.card.markdown import table, with_section
 from dragoman.checkpoint.folder import CARD, META, read_meta
-from dragoman.checkpoint.meta import SystemRecord, dump_meta, parse_meta
+from dragoman.checkpoint.meta import Meta, SystemRecord, dump_meta, parse_meta
+from dragoman.checkpoint.verdict import Verdict
 
 NEURAL = "neural"
 """The name of the system that a folder's own files contain, whatever its kind."""
@@ -55,14 +56,55 @@ def system_folders(folder: str | Path | Sequence[str | Path], name: str | None) 
     return folders
 
 
+def describe_choice(folder: Path, systems: Sequence[SystemRecord], name: str, metric: str) -> str:
+    """Return how a folder chooses between its systems, the best first, by a metric that all of them recorded.
+
+    name: the system that the reader has used, which is named if it is not the best.
+    """
+    best = systems[0]
+    rival = next(each for each in systems[1:] if each.name == NEURAL) if best.name != NEURAL else systems[1]
+    values = [found.value for each in (best, rival) if (found := each.score(metric)) is not None]
+    difference = f" by {values[0] - values[1]:.2f} {metric}" if len(values) == 2 else ""
+    text = (
+        f"{folder} translates with the {best.title}, which is better than the {rival.title}{difference} on the "
+        f"validation pairs (--system {rival.name} selects the {rival.title})."
+    )
+    used = next((each.title for each in systems if each.name == name), name)
+    return text if name == best.name else f"These are the scores of the {used}. {text}"
+
+
+def verdict_of(folder: Path, name: str | None = None) -> Verdict | None:
+    """Return the verdict of the training on a system of a model folder, by default the best one; None without any.
+
+    Raises ModelError for a damaged `meta.json`.
+    """
+    meta = _read_meta(folder)
+    if meta is None or meta.verdict is None:
+        return None
+    chosen = name or (meta.systems[0].name if meta.systems else NEURAL)
+    return meta.verdict if meta.verdict.system == chosen else None
+
+
+def write_verdict(folder: Path, verdict: Verdict) -> None:
+    """Record a verdict in the metadata of a model folder and on its card."""
+    card = folder / CARD
+    atomic_write(card, with_section(card.read_text(encoding="utf-8"), "Is it good?", verdict.card_section()))
+    atomic_write(folder / META, dump_meta(read_meta(folder).model_copy(update={"verdict": verdict})))
+
+
 def _systems(folder: Path) -> tuple[SystemRecord, ...]:
-    """Return the recorded systems; none if the folder has no `meta.json`, about which its loader complains."""
+    meta = _read_meta(folder)
+    return () if meta is None else meta.systems
+
+
+def _read_meta(folder: Path) -> Meta | None:
+    """Return the metadata; None if the folder has no `meta.json`, about which its loader complains."""
     path = folder / META
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        return ()
-    return parse_meta(text, str(path)).systems
+        return None
+    return parse_meta(text, str(path))
 
 
 def write_systems(folder: Path, systems: Sequence[SystemRecord]) -> None:

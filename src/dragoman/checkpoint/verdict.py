@@ -11,7 +11,9 @@ from typing import Any, Literal
 from pydantic import Field
 
 from dragoman.base.settings.config import Config
+from dragoman.checkpoint.card.markdown import table
 from dragoman.metrics.resampling import FEWEST_EXAMPLES
+from dragoman.metrics.score import Interval, Score
 
 COPYING = "copying the source"
 DICTIONARY = "word-by-word dictionary"
@@ -31,6 +33,13 @@ class ScoreRange(Config):
     low: float = Field(description="Lower end of the interval.")
     high: float = Field(description="Upper end of the interval.")
     signature: str = Field(description="sacreBLEU's signature, with the number of resampled test sets and the seed.")
+
+    @classmethod
+    def of(cls, score: Score, interval: Interval) -> "ScoreRange":
+        """Return a score with its interval."""
+        return cls(
+            metric=score.name, value=score.value, low=interval.low, high=interval.high, signature=score.signature
+        )
 
     def __str__(self) -> str:
         return f"{self.value:.1f} ({self.low:.1f}–{self.high:.1f})"
@@ -81,6 +90,8 @@ class Verdict(Config):
     sampled: int | None = Field(
         None, description="Number of training pairs that the dictionary and the counts of words are limited to."
     )
+    system: str = Field("neural", description="System of the folder that was judged, as in `systems`.")
+    choice: str = Field("", description="How the folder chooses between its systems, if it has several.")
     model: SystemRanges = Field(description="Scores of the model.")
     others: tuple[SystemRanges, ...] = Field((), description="Scores of the simple systems, the simplest one first.")
     missing: str = Field("", description="Reason why there is no dictionary and no count of seen words.")
@@ -92,6 +103,11 @@ class Verdict(Config):
     def is_poor(self) -> bool:
         """Whether the model is not significantly better than one of the simple systems."""
         return any(each.standing(self.sentences) in ("worse", "equal") for each in self.others)
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether the model is significantly worse than one of the simple systems, so that nobody should use it."""
+        return any(each.standing(self.sentences) == "worse" for each in self.others)
 
     @property
     def sentence(self) -> str:
@@ -124,7 +140,9 @@ class Verdict(Config):
         return f"{better}. Read the sentences below before you rely on it."
 
     def reasons(self) -> Iterator[str]:
-        """Yield the reasons: the size of the corpus, and the words that it contains."""
+        """Yield the reasons: the choice of the system, the size of the corpus, and the words that it contains."""
+        if self.choice:
+            yield self.choice
         if self.pairs is not None:
             sample = ""
             if self.sampled is not None and self.sampled < self.pairs:
@@ -145,6 +163,19 @@ class Verdict(Config):
         header = ("system", *(score.metric for score in self.model.scores))
         rows = [(each.system, *map(str, each.scores)) for each in (self.model, *self.others)]
         return [header, *rows]
+
+    @property
+    def explanation(self) -> str:
+        """The text that follows the scores of an evaluation or of a training run."""
+        return f"\nIs this good?\n{self}"
+
+    def card_section(self) -> list[str]:
+        """Return the lines of the section of the model card."""
+        header, *rows = self.table()
+        advice = [f"What would help, most likely first: {'; '.join(self.advice)}."] if self.advice else []
+        measured = f"Measured on {self.sentences:,} sentences of {self.data}; in parentheses, 95% bootstrap intervals."
+        selected = "These sentences also selected the checkpoint or the weights, so the scores are a little too high."
+        return [self.sentence, "", *table(header, rows), "", " ".join([measured, selected, *self.reasons(), *advice])]
 
     def as_json(self) -> dict[str, Any]:
         """Return all values as JSON types, with the sentence and the reasons as text."""

@@ -48,6 +48,7 @@ def evaluate(
     threads: int | None = None,
     verdict: bool = True,
     examples: int | None = None,
+    learning_curve: bool = False,
     quiet: bool = False,
     on_result: Callable[[Evaluation], None] | None = None,
     **settings: "Unpack[RequestSettings]",
@@ -67,9 +68,11 @@ def evaluate(
     language, or by the references (`choose_tokenizer`). tokenized: a language; adds BLEU of lowercased, Moses-tokenised
     text. system, device, threads: as in `Translator.load`, for a model folder. verdict: for a model folder, add a
     `Verdict`: a comparison with simple systems, which takes seconds. examples: number of the worst and of the typical
-    lines of the first system to add; None: 3 with a verdict, else 0. on_result: called with the scores by the fast
-    metrics, and then with those by the slow ones. settings: beam, length_penalty, coverage_penalty, unknown, search,
-    to, tags and divide, as in `Translator.request`; the lines are divided as `dragoman translate` divides them.
+    lines of the first system to add; None: 3 with a verdict, else 0. learning_curve: for a model folder, train its
+    system on a quarter and on half of its pairs, and add a `LearningCurve`. on_result: called with the scores by the
+    fast metrics, and then with those by the slow ones. settings: beam, length_penalty, coverage_penalty, unknown,
+    search, to, tags and divide, as in `Translator.request`; the lines are divided as `dragoman translate` divides
+    them.
 
     Raises DataError for unequal numbers of lines, ConfigError for incompatible arguments, and the errors of
     `Translator`.
@@ -91,6 +94,8 @@ def evaluate(
     inputs: set[Need] = {"references"} if source is None else {"references", "sources"}
     metrics = _Metrics.of(metric, tokenizer, tokenized, inputs)
     _check_arguments(model, named_references, systems, source, settings)
+    if learning_curve and not isinstance(model, str | Path):
+        raise ConfigError("--learning-curve trains a model again: give the folder of a single model")
     test_set, translations = _read_texts(named_references, systems, source)
     with quietly(quiet):
         test_set.warn_of_references([lines for _, lines in translations])
@@ -110,12 +115,25 @@ def evaluate(
         choice = choose_tokenizer(language, test_set.references, tokenizer)
         scored = _score_in_parts(translations, test_set, metrics.with_tokenizer(choice), choice.name, on_result)
         if verdict and isinstance(model, str | Path):
-            from dragoman.evaluation.verdict import judge_folder  # imports torch
+            from dragoman.tasks.verdict.folder import judge_folder  # imports torch
 
             outputs = Outputs(translations[0][1], tuple(test_set.references), test_set.sources)
             data = ", ".join(test_set.names)
-            judged = judge_folder(Path(model), outputs, data, choice.name, language=language, threads=threads)
+            judged = judge_folder(
+                Path(model), outputs, data, choice.name, language=language, system=system, threads=threads
+            )
             scored = replace(scored, verdict=judged)
+        if learning_curve:
+            from dragoman.evaluation.smaller_corpora import measure_learning_curve  # imports torch
+
+            def translate(folder: Path) -> list[str]:
+                found = model_for("translate", folder, device, preferred=preferred)
+                return _translate(found, test_set.sources or (), batch_size, settings)
+
+            curve = measure_learning_curve(
+                Path(cast("str | Path", model)), system, test_set, translations[0][1], choice.name, translate
+            )
+            scored = replace(scored, learning_curve=curve)
         count = examples if examples is not None else _EXAMPLES if scored.verdict is not None else 0
         return replace(scored, examples=ExampleLines.of(translations[0][1], test_set, count)) if count else scored
 

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from dragoman.checkpoint.verdict import Verdict
 from dragoman.evaluation.examples import ExampleLines
+from dragoman.evaluation.learning_curve import LearningCurve
 from dragoman.metrics.bleu import LengthScore
 from dragoman.metrics.resampling import Comparison
 from dragoman.metrics.score import Score
@@ -88,13 +89,15 @@ class SystemComparison:
 class Evaluation:
     """The scores of all systems, and comparisons of each system with the first. A model is always the first system.
 
-    verdict: what the scores of a model mean. examples: lines of the first system.
+    verdict: what the scores of a model mean. examples: lines of the first system. learning_curve: its scores after
+    training on parts of its corpus.
     """
 
     systems: tuple[SystemScores, ...]
     comparisons: tuple[SystemComparison, ...]
     verdict: Verdict | None = None
     examples: ExampleLines | None = None
+    learning_curve: LearningCurve | None = None
 
     def __getitem__(self, metric: str) -> Score:
         """Return the first system's score for a metric key. Raises KeyError if the metric was not computed."""
@@ -105,9 +108,10 @@ class Evaluation:
         return "\n".join([*map(str, (*self.systems, *self.comparisons)), *([explanation] if explanation else [])])
 
     def explanation(self) -> str:
-        """Return the verdict and the example lines as text; empty without both."""
-        verdict = [] if self.verdict is None else [f"\nIs this good?\n{self.verdict}"]
-        return "\n".join([*verdict, *([] if self.examples is None else [f"\n{self.examples}"])])
+        """Return the verdict, the learning curve and the example lines as text; empty without them."""
+        verdict = [] if self.verdict is None else [self.verdict.explanation]
+        parts = [part for part in (self.learning_curve, self.examples) if part is not None]
+        return "\n".join([*verdict, *(f"\n{part}" for part in parts)])
 
     def as_continuation(self) -> str:
         """Return the text to print after another part of the results. The name of a single system is not repeated."""
@@ -141,6 +145,7 @@ class Evaluation:
             "systems": [each.as_json() for each in self.systems],
             "comparisons": [each.as_json() for each in self.comparisons],
             **({} if self.verdict is None else {"verdict": self.verdict.as_json()}),
+            **({} if self.learning_curve is None else {"learning_curve": self.learning_curve.as_json()}),
             **({} if self.examples is None else {"examples": self.examples.as_json()}),
         }
 

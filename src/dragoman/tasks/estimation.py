@@ -26,8 +26,8 @@ class EstimationResult(TrainingResult):
     """The result of an estimation. The inherited `step` is 0, and `reason` and `history` are empty."""
 
     def __str__(self) -> str:
-        lines = [f"{self.folder}: the model; on the validation set"]
-        return "\n".join([*lines, *(f"  {score}" for score in self.validation.scores)])
+        lines = [f"{self.folder}: the model; on the validation set", *(f"  {each}" for each in self.validation.scores)]
+        return "\n".join([*lines, *([] if self.verdict is None else [self.verdict.explanation])])
 
 
 Estimate = Callable[[Any], EstimationResult]

@@ -60,7 +60,8 @@ class SeedResults(TrainingResult):
     def __str__(self) -> str:
         lines = [f"{len(self.seeds)} seeds ({', '.join(map(str, self.seeds))}); on the validation set, mean ± sd"]
         lines += [f"  {score}" for score in self.scores]
-        return "\n".join([*lines, f"{self.folder}: the best of these models"])
+        lines.append(f"{self.folder}: the best of these models")
+        return "\n".join([*lines, *([] if self.verdict is None else [self.verdict.explanation])])
 
 
 def seed_folders(folder: str | Path) -> list[Path]:
@@ -104,7 +105,14 @@ def train_seeds(config: RunConfig, train: Callable[[RunConfig], TrainingResult])
             ) from None
     best = max(results.values(), key=lambda result: result.validation.rank(config.train.metric))
     summary = SeedResults(
-        best.folder, best.step, best.validation, best.reason, best.history, first=best.first, seeds=results
+        best.folder,
+        best.step,
+        best.validation,
+        best.reason,
+        best.history,
+        first=best.first,
+        verdict=best.verdict,
+        seeds=results,
     )
     atomic_write(config.out / SEEDS_FILE, json.dumps(_as_json(summary), indent=1) + "\n")
     return summary

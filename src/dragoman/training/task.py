@@ -23,6 +23,7 @@ from dragoman.base.settings.load import dump_settings
 from dragoman.checkpoint.folder import write_model_folder
 from dragoman.checkpoint.meta import Meta, RecordedScore
 from dragoman.checkpoint.start import Start
+from dragoman.checkpoint.verdict import Verdict
 from dragoman.data.batches.plan import BatchConfig, BatchPlan
 from dragoman.data.held_out.check import Finding
 from dragoman.models.parts import count_parameters
@@ -338,8 +339,12 @@ class Job(ABC):
         """Return some texts of each side, `source` and `target`, whose languages the model card may state."""
         return {}
 
-    def measure(self, folder: Path) -> None:  # noqa: B027
-        """Measure properties of the final model and add them to its folder. Called on the first rank, at the end."""
+    def measure(self, folder: Path, validation: Validation) -> Verdict | None:
+        """Measure properties of the final model and add them to its folder. Called on the first rank, at the end.
+
+        validation: that of the final model. Returns the verdict on it, if the task has one.
+        """
+        return None
 
     def close(self) -> None:  # noqa: B027
         """Stop the job's processes at the end of the run."""

@@ -14,12 +14,13 @@ class Validation:
     """The result of a validation. scores: in display order; seconds: the duration.
 
     sets: the result of each validation set if there are several. In this case, `scores` are the means over the sets,
-    and `seconds` is the sum.
+    and `seconds` is the sum. outputs: what the scores of a single set were computed from, if it is kept.
     """
 
     scores: tuple[Score, ...]
     seconds: float
     sets: Mapping[str, "Validation"] = field(default_factory=dict)
+    outputs: Outputs | None = field(default=None, repr=False, compare=False)
 
     def __getitem__(self, key: str) -> Score:
         """Return the score with this key. Raises KeyError for an unknown key."""
@@ -64,7 +65,7 @@ def validate(metrics: Sequence[Metric], outputs: Outputs, started: float) -> Val
         metric.score(outputs.hypotheses, *outputs.references, sources=outputs.sources, likelihood=outputs.likelihood)
         for metric in metrics
     )
-    return Validation(scores, time.monotonic() - started)
+    return Validation(scores, time.monotonic() - started, outputs=outputs)
 
 
 def average_validations(metrics: Sequence[Metric], sets: Mapping[str, Validation]) -> Validation:

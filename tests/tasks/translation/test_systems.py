@@ -12,7 +12,7 @@ import dragoman
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.checkpoint.folder import read_meta
 from dragoman.checkpoint.meta import RecordedScore, SystemRecord
-from dragoman.checkpoint.systems import NEURAL, write_systems
+from dragoman.checkpoint.systems import NEURAL, verdict_of, write_systems
 from dragoman.cli.main import main
 from dragoman.inference.load import model_for
 from dragoman.inference.translation.translator import Translator
@@ -101,6 +101,38 @@ def test_commands_choose_the_system(trained: Path, tmp_path: Path) -> None:
         for each in (None, NEURAL)
     )
     assert best["bleu"].value > 80 > neural["bleu"].value
+
+
+def test_training_judges_the_system_that_the_folder_translates_with(
+    recipe: dict[str, object], trained: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The verdict is on the phrase-based model; it is stored, on the card, printed, and that of `evaluate`."""
+    found = read_meta(trained).verdict
+    assert found is not None and found.system == "phrase_based" and not found.is_poor and found.sentences == 20
+    assert found.model.scores[0].value == pytest.approx(read_meta(trained).systems[0].scores[0].value)
+    assert "which is better than the neural model by" in found.choice and "--system neural" in found.choice
+    assert not any("task.kind" in line for line in found.advice)
+    section = (trained / "README.md").read_text().partition("## Is it good?")[2].partition("\n## ")[0]
+    assert found.sentence in section and "--system neural" in section and str(trained.parent) not in section
+    corpus = recipe["data"]["valid"]["pairs"]  # type: ignore[index]
+    assert main(["evaluate", str(trained), "--pairs", corpus, "--metric", "bleu"]) == 0
+    printed = capsys.readouterr().out
+    assert found.explanation in printed
+    assert main(["evaluate", str(trained), "--pairs", corpus, "--metric", "bleu", "--system", "neural", "-q"]) == 0
+    assert "These are the scores of the neural model. " in capsys.readouterr().out
+
+
+def test_training_warns_of_a_model_that_is_worse_than_simple_systems(
+    recipe: dict[str, object], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A neural model with one update is worse than a dictionary: the result, its text and a warning say so."""
+    result = train({**recipe, "systems": [], "out": str(tmp_path / "run")})
+    assert result.verdict is not None and result.verdict.is_worse and result.verdict.system == NEURAL
+    assert result.verdict == read_meta(result.folder).verdict == verdict_of(result.folder, NEURAL)
+    assert verdict_of(result.folder, "phrase_based") is None
+    assert f"{result.validation['bleu'].value:.1f} (" in str(result) and result.verdict.explanation in str(result)
+    assert "warning: " in (shown := capsys.readouterr().err) and result.verdict.sentence in shown.replace("\n", " ")
+    assert "train.max_steps=1 limited" in result.verdict.advice[0]
 
 
 def test_inspection_uses_the_neural_model(trained: Path) -> None:

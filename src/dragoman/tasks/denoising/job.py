@@ -115,7 +115,7 @@ class DenoisingJob(TextJob):
         """Return the perplexity."""
         return [("perplexity of the targets", score) for score in validation.scores if score.better is None]
 
-    def measure(self, folder: Path) -> None:
+    def measure(self, folder: Path, validation: Validation) -> None:
         """Add the noise and the settings of the training to the model card."""
         facts = [
             self.text_facts(),

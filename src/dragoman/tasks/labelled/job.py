@@ -336,7 +336,7 @@ class LabelledJob(Job):
             further=self.further_scores,
         )
 
-    def measure(self, folder: Path) -> None:
+    def measure(self, folder: Path, validation: Validation) -> None:
         """Add scores with intervals and a baseline, and the numbers of labels, to the model card."""
         predictor = Predictor.load(folder, self.run.train.device, task=self._task, engine="torch")
         with quietly():

@@ -166,7 +166,7 @@ class MaskedLanguageModelJob(TextJob):
         """Return perplexity and accuracy."""
         return [(score.name, score) for score in validation.scores if score.key != "loss"]
 
-    def measure(self, folder: Path) -> None:
+    def measure(self, folder: Path, validation: Validation) -> None:
         """Add the settings of the training to the model card."""
         facts = [
             self.text_facts(),

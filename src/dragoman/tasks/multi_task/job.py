@@ -178,10 +178,10 @@ class MultiTaskJob(TaskMixture):
             }
         )
 
-    def measure(self, folder: Path) -> None:
+    def measure(self, folder: Path, validation: Validation) -> None:
         """Add the scores and the numbers of labels of each task, and the settings of the training, to the card."""
         for job in self._jobs.values():
-            job.measure(folder)
+            job.measure(folder, validation)
         weights = ", ".join(f"{name} {task.weight:g}" for name, task in self.run.tasks.items())
         facts = [("Weights of the tasks", weights), *training_facts(self.run, self.start, self.contents["valid"])]
         write_training_section(folder, facts)

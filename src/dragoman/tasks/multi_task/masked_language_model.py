@@ -10,6 +10,7 @@ from dragoman.tasks.masked_language_model.config import MaskedLanguageModelRun
 from dragoman.tasks.masked_language_model.job import MaskedLanguageModelJob
 from dragoman.tasks.start.settings import StartedRun
 from dragoman.text.tokenizers import Tokenizers
+from dragoman.training.validation import Validation
 
 
 class MaskedMemberJob(MaskedLanguageModelJob):
@@ -52,5 +53,5 @@ class MaskedMemberJob(MaskedLanguageModelJob):
         """The fingerprints of the corpora by name."""
         return dict(zip(map(str, self.run.data.corpora), self.prepared.fingerprints, strict=True))
 
-    def measure(self, folder: Path) -> None:
+    def measure(self, folder: Path, validation: Validation) -> None:
         """Add nothing to the model card: the task has no labels."""

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.packing import Packing
+from dragoman.checkpoint.verdict import Verdict
 from dragoman.data.batches.plan import BatchPlan
 from dragoman.data.held_out.check import Finding
 from dragoman.models.description.describe import count_decoder_operations
@@ -217,9 +218,9 @@ class MultiTaskTranslation(TaskMixture):
         """See `Job.begin`."""
         self._translation.begin()
 
-    def measure(self, folder: Path) -> None:
+    def measure(self, folder: Path, validation: Validation) -> Verdict | None:
         """See `Job.measure`; measured by translation."""
-        self._translation.measure(folder)
+        return self._translation.measure(folder, validation)
 
     @property
     def _scratch(self) -> Path:

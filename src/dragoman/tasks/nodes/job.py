@@ -136,7 +136,7 @@ class NodesJob(Job):
         gold = [str(self.graph.labels[node]) for node in self.graph.members("valid")]
         return NodesValidator(model, self._valid.to(device), labels, gold)
 
-    def measure(self, folder: Path) -> None:
+    def measure(self, folder: Path, validation: Validation) -> None:
         """Add scores with intervals and a baseline, and the numbers of labels, to the model card."""
         report = NodePredictor.load(folder, self.run.train.device).evaluate(
             self.graph, self.graph.members("valid").tolist()

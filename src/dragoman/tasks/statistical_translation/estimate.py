@@ -1,6 +1,7 @@
 """`estimate` aligns a corpus, builds the tables of a statistical translation model, tunes its weights and writes it."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +47,7 @@ from dragoman.tasks.corpora.pair_sets import PairSets
 from dragoman.tasks.estimation import EstimationResult
 from dragoman.tasks.statistical_translation.config import StatisticalRun
 from dragoman.tasks.statistical_translation.tuning import WeightTuning
+from dragoman.tasks.verdict.after_training import judge_after_training
 from dragoman.text.symbols import BOS, EOS, UNK
 from dragoman.training.validation import Validation, validate
 
@@ -119,6 +121,14 @@ class Estimation:
         write_model_folder(run.out, model_parameters(model), settings, prepared.tokenizers, meta, samples=samples)
         self._sets.store(run.out)
         return EstimationResult(run.out, 0, validation, "", ())
+
+    def judged(self, result: EstimationResult) -> EstimationResult:
+        """Return the result with the verdict on the model, which is written into its folder."""
+        outputs, tokenizer = result.validation.outputs, self._bleu_tokenizer.name
+        name, language = str(self._valid), self._valid.target_language
+        return replace(
+            result, verdict=judge_after_training(self._run.out, outputs, name, tokenizer, language, self._threads)
+        )
 
     def _build(self, prepared: PreparedCorpora, workers: Workers) -> StatisticalModel:
         """Return the model with all tables and with the initial weights."""
@@ -224,4 +234,4 @@ def estimate(run: StatisticalRun) -> EstimationResult:
     """Estimate the model of a run and write its folder. Raises ConfigError, DataError and ResourceError."""
     estimation = Estimation(run)
     estimation.check_held_out()
-    return estimation.run()
+    return estimation.judged(estimation.run())

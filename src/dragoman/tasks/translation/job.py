@@ -12,6 +12,7 @@ from dragoman.base.log import info, warn
 from dragoman.checkpoint.folder import LoadedModel
 from dragoman.checkpoint.meta import Meta
 from dragoman.checkpoint.start import Start
+from dragoman.checkpoint.verdict import Verdict
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.data.batches.loader import Loader
 from dragoman.data.batches.plan import BatchPlan
@@ -48,6 +49,7 @@ from dragoman.tasks.translation.validation import (
     read_held_out,
     validation_metrics,
 )
+from dragoman.tasks.verdict.after_training import judge_after_training
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.training.config import LoopConfig
@@ -303,8 +305,8 @@ class TranslationJob(CorpusJob):
         """Return BLEU, chrF and perplexity."""
         return [(validation[key].name, validation[key]) for key in ("bleu", "chrf", "perplexity")]
 
-    def measure(self, folder: Path) -> None:
-        """Add the shortlist and the aligner, measure what int8 costs, and compare the systems."""
+    def measure(self, folder: Path, validation: Validation) -> Verdict | None:
+        """Add the shortlist and the aligner, measure what int8 costs, compare the systems and judge the best one."""
         data = self.run.data
         if data.shortlist is not None:
             add_shortlist(folder, data.shortlist, self.prepared, self.meta(0, None, ()))
@@ -312,6 +314,12 @@ class TranslationJob(CorpusJob):
         self._systems.report(folder)
         if data.aligner is not None:
             add_word_aligner(folder, data.aligner, self.prepared, self.meta(0, None, ()))
+        if self.whole_texts or self.run.text.vectors is not None:  # copying such a source is no translation
+            return None
+        valid, outputs, threads = self._held_out[0].corpus, validation.outputs, self.run.train.threads
+        return judge_after_training(
+            folder, outputs, str(valid), self._bleu_tokenizers[0], valid.target_language, threads
+        )
 
     def close(self) -> None:
         """Stop the processes that segment texts into subwords."""

@@ -72,11 +72,9 @@ class Systems:
         self.record(folder, scores)
         ranked = read_meta(folder).systems
         listed = "; ".join(f"{each.title} {self._value(each):.2f}" for each in ranked)
-        info(f"Systems: {self._metric} on the validation pairs: {listed}.")
-        others = " (--system neural selects the neural model)" if ranked[0].name != NEURAL else ""
         info(
-            f"{folder} translates with the {ranked[0].title}, which is better than the {ranked[1].title} by "
-            f"{self._value(ranked[0]) - self._value(ranked[1]):.2f} {self._metric}{others}."
+            f"Systems: {self._metric} on the validation pairs: {listed}. {folder} translates with the first one; "
+            "--system selects another."
         )
 
     def ranked(self, neural: SystemRecord) -> list[SystemRecord]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dragoman.checkpoint.systems import NEURAL
 from dragoman.checkpoint.verdict import Verdict
 
 FEW_PAIRS = 30_000
@@ -27,14 +28,14 @@ def _advice(verdict: Verdict, config: Mapping[str, Any]) -> Iterator[str]:
     train, model = (_section(config, name) for name in ("train", "model"))
     pairs, is_statistical = verdict.pairs, model.get("kind") == "statistical"
     limits = [f"train.{name}={train[name]:g}" for name in _LIMITS if train.get(name) is not None]
-    if verdict.is_poor and limits:
+    if verdict.is_poor and limits and verdict.system == NEURAL:
         yield f"train for longer: {' and '.join(limits)} limited the training (dragoman train --resume, higher limit)"
     few = pairs is not None and pairs < FEW_PAIRS
     starts = "start from a pre-trained model, which knows words that your corpus lacks: train.start=FOLDER"
     if few:
         if train.get("start") is None:
             yield starts
-        if not is_statistical:
+        if not is_statistical and not verdict.choice:
             yield "compare with a phrase-based model, often better on few pairs: task.kind=statistical_translation"
     if pairs is not None and pairs < _MANY_PAIRS:
         yield "translate text in the target language back, as further training pairs: dragoman backtranslate"

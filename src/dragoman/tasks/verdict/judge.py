@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from dragoman.base.errors import DragomanError
+from dragoman.checkpoint.systems import NEURAL
 from dragoman.checkpoint.verdict import COPYING, DICTIONARY, ScoreRange, SystemRanges, Verdict
 from dragoman.metrics.bleu import BLEU
 from dragoman.metrics.bootstrap import compare_statistics
 from dragoman.metrics.chrf import ChrF
 from dragoman.metrics.metric import Outputs
-from dragoman.metrics.score import Interval, Score
 from dragoman.metrics.summed import SummedMetric
 from dragoman.tasks.verdict.advice import advice
 from dragoman.tasks.verdict.dictionary import WordDictionary
@@ -25,7 +25,8 @@ class JudgedModel:
     """A model and its translations of a test set.
 
     name: of the model. config: settings of its run. pairs: number of its training pairs, if it is known. data: name of
-    the test set. outputs: translations, references and sources. tokenizer: that of BLEU.
+    the test set. outputs: translations, references and sources. tokenizer: that of BLEU. system, choice: as in
+    `Verdict`.
     """
 
     name: str
@@ -34,6 +35,8 @@ class JudgedModel:
     data: str
     outputs: Outputs
     tokenizer: str
+    system: str = NEURAL
+    choice: str = ""
 
 
 def judge(model: JudgedModel, training: TrainingPairs, threads: int | None = None) -> Verdict:
@@ -64,6 +67,8 @@ def judge(model: JudgedModel, training: TrainingPairs, threads: int | None = Non
         sentences=len(sources),
         pairs=pairs,
         sampled=sampled,
+        system=model.system,
+        choice=model.choice,
         model=measured,
         others=others,
         missing=missing,
@@ -89,15 +94,9 @@ def _compare(
             rows = metric.statistics(lines, *references)
             comparison = compare_statistics(rows, own[metric.key], metric, len(references))
             if len(model) < len(metrics):
-                model.append(_range(comparison.second, comparison.second_interval))
-            ranges.append(_range(comparison.first, comparison.first_interval))
+                model.append(ScoreRange.of(comparison.second, comparison.second_interval))
+            ranges.append(ScoreRange.of(comparison.first, comparison.first_interval))
             if comparison.p_value < _LEVEL:
                 (better if comparison.difference > 0 else worse).append(metric.name)
         others.append(SystemRanges(system=system, scores=tuple(ranges), better=tuple(better), worse=tuple(worse)))
     return SystemRanges(system=name, scores=tuple(model)), tuple(others)
-
-
-def _range(score: Score, interval: Interval) -> ScoreRange:
-    return ScoreRange(
-        metric=score.name, value=score.value, low=interval.low, high=interval.high, signature=score.signature
-    )

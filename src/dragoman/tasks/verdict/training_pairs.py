@@ -58,26 +58,26 @@ class TrainingPairs:
     ) -> "TrainingPairs":
         """Read the pairs of corpora. Raises DataError if a corpus cannot be read."""
         chosen = [each for each in corpora if language is None or each.target_language in (None, language)]
-        if missing := [file for corpus in chosen for file in corpus.files if not Path(file).exists()]:
-            raise DataError(f"the training corpus {missing[0]} does not exist any more")
-        mixed = (
-            pair
-            for group in zip_longest(*map(_complete, chosen))
-            for pair in group
-            if pair is not None and not (held_out is not None and held_out.contain(*pair))
-        )
+        streams = [usable_pairs(each, held_out) for each in chosen]
+        mixed = (pair for group in zip_longest(*streams) for pair in group if pair is not None)
         pairs = list(islice(mixed, limit))
         if not pairs:
             raise DataError("no training corpus contains pairs of the target language")
         return cls(pairs, next(mixed, None) is not None)
 
 
-def _complete(corpus: CorpusConfig) -> Iterator[tuple[str, str]]:
-    """Yield the pairs of a corpus that cleaning cannot drop as blank or broken."""
+def usable_pairs(corpus: CorpusConfig, held_out: SentenceKeys | None = None) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of a corpus that cleaning cannot drop as blank or broken, and that are not held out.
+
+    Raises DataError if the corpus cannot be read.
+    """
+    if missing := [file for file in corpus.files if not Path(file).exists()]:
+        raise DataError(f"the training corpus {missing[0]} does not exist any more")
     for pair in read_pairs(corpus):
-        texts = pair.source, pair.target
-        if pair.complete and all(text.strip() and not has_broken_utf8(text) for text in texts):
-            yield texts
+        if not pair.complete or not all(text.strip() and not has_broken_utf8(text) for text in pair.texts):
+            continue
+        if held_out is None or not held_out.contain(*pair.texts):
+            yield pair.texts
 
 
 def _corpora(config: Mapping[str, Any]) -> list[CorpusConfig]:

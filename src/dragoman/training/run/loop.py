@@ -4,7 +4,7 @@ import signal
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torch import Tensor
@@ -14,6 +14,7 @@ from dragoman.base.errors import Interrupted
 from dragoman.base.interruption import interruption_message
 from dragoman.base.log import info, warn
 from dragoman.checkpoint.tensors import model_parameters
+from dragoman.checkpoint.verdict import Verdict
 from dragoman.data.batches.plan import BatchPlan
 from dragoman.training.machine.interruption import Interruption, catch_signals
 from dragoman.training.objectives.objective import TrainingPoint
@@ -49,6 +50,7 @@ class TrainingResult:
 
     folder: the model folder. step: number of updates. validation: validation of the parameters in the folder. reason:
     reason why the run ended. history: all validations of the run. first: whether this process is the first rank.
+    verdict: what the scores mean, for a translation model with a single validation set.
     """
 
     folder: Path
@@ -57,11 +59,13 @@ class TrainingResult:
     reason: str
     history: tuple[ValidationRecord, ...]
     first: bool = True
+    verdict: Verdict | None = None
 
     def __str__(self) -> str:
         lines = [f"{self.folder}: the model of step {self.step}; on the validation set"]
         lines += [f"  {score}" for score in self.validation.scores]
         lines += [f"  {name}: {one}" for name, one in self.validation.sets.items()]
+        lines += [] if self.verdict is None else [self.verdict.explanation]
         return "\n".join(lines)
 
 
@@ -89,7 +93,8 @@ def run(config: RunConfig, open_job: OpenJob, resume: bool = False, profile: boo
             raise Interrupted(message, signal.SIGINT) from None
         if session.ranks.is_main:
             with interruption_message(f"interrupted: {session.out} contains the final model"):
-                session.job.measure(session.out)
+                verdict = session.job.measure(session.out, result.validation)
+            result = replace(result, verdict=verdict)
         return result
 
 

@@ -181,3 +181,21 @@ def test_copying_without_a_clipboard(tab: Any) -> None:
     tab.get_by_role("button", name="Copy").click()
     expect(tab.locator("#copy-text")).to_have_text("Copied")
     expect(tab.get_by_role("button", name="Copied")).to_be_focused()
+
+
+def test_translations_of_a_poor_model_are_marked(tab: Any) -> None:
+    """The mark of a finished translation is not that of other models, and says why."""
+    write(tab, "a dog")
+    expect(tab.locator("#translation")).to_have_text("DOG A")
+    expect(tab.locator("#state")).not_to_have_class(re.compile("is-doubtful"))
+    usual = tab.locator("#state .sign").evaluate("element => getComputedStyle(element).backgroundColor")
+
+    def answer(route: Any) -> None:
+        response = route.fetch()
+        route.fulfill(response=response, json={**response.json(), "unreliable": True})
+
+    tab.route("**/v1/translate", answer)
+    write(tab, "a cat")
+    expect(tab.locator("#translation")).to_have_text("CAT A")
+    expect(tab.locator("#state")).to_have_attribute("title", re.compile("^Do not rely on this translation"))
+    expect(tab.locator("#state .sign")).not_to_have_css("background-color", usual)

@@ -13,8 +13,8 @@ from dragoman.addons.serving.queueing.background import Background
 from dragoman.addons.serving.queueing.batcher import Backend, Batcher, BatchListener
 from dragoman.addons.serving.queueing.line_queue import Hypotheses
 from dragoman.base.errors import ConfigError, DragomanError
-from dragoman.base.log import info
-from dragoman.checkpoint.systems import system_folder
+from dragoman.base.log import info, warn
+from dragoman.checkpoint.systems import system_folder, verdict_of
 from dragoman.data.workers import available_cores
 from dragoman.engines.choice import AUTOMATIC
 from dragoman.engines.native.automatic_precision import automatic_precision
@@ -49,7 +49,7 @@ class ServedModel:
     """A model that is loaded and warmed up, and can be reloaded without interrupting the service.
 
     source: its source language; targets: its target languages. translator: performs all steps except decoding, which
-    may run in worker processes.
+    may run in worker processes. is_unreliable: whether its training found it worse than simple systems.
     """
 
     def __init__(
@@ -69,6 +69,7 @@ class ServedModel:
         self._config, self._engine, self._queue, self._aligner = config, engine, queue, aligner
         self._version = folder_version(config.path)
         self.translator, backend, control_backend = self._load()
+        self.is_unreliable = self._judge()
         self.source, self.targets = _languages(config, self.translator)
         self.batcher = Batcher(
             backend,
@@ -130,7 +131,7 @@ class ServedModel:
         languages = _languages(self._config, translator)
         if languages != (self.source, self.targets):
             raise ConfigError(f"the languages of {self._config.path} have changed: restart the server to serve it")
-        self.translator = translator
+        self.translator, self.is_unreliable = translator, self._judge()
         self.batcher.replace(backend, control_backend)  # the old backend is released after its last batch
         return True
 
@@ -138,6 +139,14 @@ class ServedModel:
         """Translate all lines in the queue, then stop. seconds: the maximum waiting time; None for no limit."""
         self.batcher.close(seconds)
         self.batcher.backend.close()
+
+    def _judge(self) -> bool:
+        """Return whether the training found the model worse than simple systems, and warn if so."""
+        verdict = None if is_exported(self._config.path) else verdict_of(self._config.path, self._config.system)
+        if verdict is None or not verdict.is_worse:
+            return False
+        warn(f"{self._config.path} is served, but its translations are not reliable. {verdict.sentence}")
+        return True
 
     def _load(self) -> tuple[ServedTranslator, Backend, Backend | None]:
         """Return the translator, and the backends for lines without and with requirements (see `Batcher`)."""

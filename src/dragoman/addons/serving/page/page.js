@@ -194,7 +194,8 @@ function showResult(response, seconds) {
   show(result.text, locateSentences(source.value, result.text, result.sentences));
   const isUnfinished = result.sentences.some(({ finished }) => !finished);
   const time = formatNumber(Math.max(seconds, 0.1), 1);
-  state.show("done", isUnfinished ? say("unfinished") : say("translated", { seconds: time }));
+  const message = isUnfinished ? say("unfinished") : say("translated", { seconds: time });
+  state.show("done", message, "", response.unreliable ? say("unreliable") : "");
   announcer.announceTranslation(result.text);
 }
 

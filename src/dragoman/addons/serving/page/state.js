@@ -20,9 +20,14 @@ export class StateLine {
     return this.line.dataset.state;
   }
 
-  /** Show a state. kind: a state of `RequestScheduler`. action: the label of the retry button, or "" to hide the button. */
-  show(kind, message = "", action = "") {
+  /**
+   * Show a state. kind: a state of `RequestScheduler`. action: the label of the retry button, or "" to hide the button.
+   * doubt: why the result is not reliable, or "". It is shown when the user points at the line.
+   */
+  show(kind, message = "", action = "", doubt = "") {
     this.line.dataset.state = kind;
+    this.line.classList.toggle("is-doubtful", Boolean(doubt));
+    this.line.title = doubt;
     this.text.textContent = message;
     this.retry.textContent = action;
     this.retry.hidden = !action;

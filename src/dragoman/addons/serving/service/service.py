@@ -222,4 +222,5 @@ def _resolve(step: Step, job: TranslationJob, defaults: Defaults, max_beam: int)
     if request.guard is not None:
         request = replace(request, guard=replace(request.guard, max_beam=max_beam))
     expected = defaults.expected if "keep" not in job.settings else None
-    return ModelStep(model.translator, model.batcher, request, expected, not _EXPENSIVE_SETTINGS.isdisjoint(settings))
+    is_expensive = not _EXPENSIVE_SETTINGS.isdisjoint(settings)
+    return ModelStep(model.translator, model.batcher, request, expected, is_expensive, model.is_unreliable)

@@ -45,6 +45,12 @@ class TextBatch:
             raise errors[0]
         return cls(job, groups)
 
+    @property
+    def is_unreliable(self) -> bool:
+        """Whether one of the models was worse than simple systems at the end of its training."""
+        resolved = [each for _, each in self.groups if not isinstance(each, RequestError)]
+        return any(step.is_unreliable for each in resolved for step in each.steps)
+
     async def translate(
         self, service: Service, on_sentence: OnSentence | None = None
     ) -> list[TranslatedText | RequestError]:

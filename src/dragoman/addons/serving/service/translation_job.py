@@ -44,7 +44,7 @@ class ModelStep:
     """The translation of a job by one model.
 
     request: the request for every sentence. expected: spans that translations should contain. is_expensive: whether
-    the request takes long to prepare for each text, regardless of its length.
+    the request takes long to prepare for each text, regardless of its length. is_unreliable: as in `ServedModel`.
     """
 
     translator: SupportsLines
@@ -52,6 +52,7 @@ class ModelStep:
     request: Request
     expected: ExpectedSpans | None = None
     is_expensive: bool = False
+    is_unreliable: bool = False
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 @command(
     "dragoman evaluate runs/en-de",
     "dragoman evaluate runs/en-de --source test.en --reference test.de",
-    usual="--source --reference --pairs --hypothesis --metric --examples --verdict --json --to --beam --device "
-    "--threads --quiet",
+    usual="--source --reference --pairs --hypothesis --metric --examples --verdict --learning-curve --json --to "
+    "--beam --device --threads --quiet",
     files="--source and --reference",
 )
 def translations(
@@ -79,6 +79,14 @@ def translations(
             help="Number of the worst and of the typical lines to print (default: 3 with a verdict, else 0).",
         ),
     ] = None,
+    learning_curve: Annotated[
+        bool,
+        typer.Option(
+            "--learning-curve",
+            help="Show what more pairs would give: train the model on a quarter and on half of its pairs, with the "
+            "settings and time limit of its run.",
+        ),
+    ] = False,
     as_json: Json = False,
     system: System = None,
     ensemble: Ensemble = None,
@@ -122,6 +130,7 @@ def translations(
         tokenized=tokenized,
         verdict=verdict,
         examples=examples,
+        learning_curve=learning_curve,
         on_result=None if as_json else print_part,
         system=system,
         batch_size=batch_size,

@@ -116,11 +116,16 @@ class Translation(BaseModel):
 
 
 class TranslatedV1(BaseModel):
-    """The translations of all texts, in order. source, detected: the language of the first text in another language."""
+    """The translations of all texts, in order. source, detected: the language of the first text in another language.
+
+    unreliable: whether a model that translated was worse than copying the text or than a word-by-word dictionary on the
+    validation set of its training.
+    """
 
     source: str
     target: str
     detected: DetectedLanguage | None = None
+    unreliable: bool = False
     translations: list[Translation]
 
 
@@ -157,6 +162,7 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
                 source=target if first is None else first.code,
                 target=target,
                 detected=None if first is None else first.detected,
+                unreliable=batch.is_unreliable,
                 translations=[
                     _translation(text, source, result)
                     for text, source, result in zip(texts, sources, results, strict=True)
