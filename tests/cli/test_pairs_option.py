@@ -16,6 +16,10 @@ def table(tmp_path: Path) -> Path:
     path.write_text("de;en\n" + "".join(f"{one};{other}\n" for one, other in ROWS), encoding="utf-8")
     for side, name in enumerate(("de", "en")):
         (tmp_path / name).write_text("".join(f"{row[side]}\n" for row in ROWS), encoding="utf-8")
+    (tmp_path / "three.tsv").write_text("a\tb\tc\n" * 3)
+    (tmp_path / "keys.jsonl").write_text('{"one": "a", "two": "b"}\n')
+    unit = "".join(f'<tuv xml:lang="{code}"><seg>a</seg></tuv>' for code in ("de", "en", "fr"))
+    (tmp_path / "three.tmx").write_text(f'<tmx version="1.4"><body>{f"<tu>{unit}</tu>" * 3}</body></tmx>')
     return path
 
 
@@ -49,6 +53,13 @@ def test_the_columns_are_settings(table: Path, tmp_path: Path, capsys: pytest.Ca
         (["data", "check", "--pairs", "."], "is a folder"),
         (["data", "check", "--pairs", "pair.csv"], "did you mean pairs.csv"),
         (["data", "check", "--pairs", "de"], "only one column"),
+        (["data", "check", "--pairs", "three.tsv"], "such as data.train.source_column=2."),
+        (["evaluate", "--pairs", "three.tsv", "--hypothesis", "de"], "such as pairs.source_column=2."),
+        (["align", "--pairs", "keys.jsonl"], "such as pairs.source_column=KEY"),
+        (["evaluate", "--pairs", "three.tmx", "--hypothesis", "de"], "such as pairs.source_code=en"),
+        (["data", "compare"], "give a recipe, or --source FILE and --target FILE, --pairs FILE"),
+        (["data", "compare", "--pairs", "pairs.csv", "--valid-source", "de"], "--valid-target must be given together"),
+        (["data", "compare", "--pairs", "pairs.csv", "--target", "de"], "use only one form"),
     ],
 )
 def test_faulty_uses_are_one_line(
@@ -59,3 +70,12 @@ def test_faulty_uses_are_one_line(
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
+
+
+def test_a_file_of_pairs_is_compared(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["data", "compare", "--pairs", str(table), "--valid-pairs", str(table)]) == 0
+    printed = capsys.readouterr().out
+    assert "data.train has only 3 pairs" in printed and "3 of 3" in printed
+    assert main(["data", "compare", "--pairs", str(table)]) == 0
+    assert "data.train has only 3 pairs" in capsys.readouterr().out
+    assert not [path for path in table.parent.iterdir() if path.is_dir()]

@@ -51,4 +51,8 @@ def test_the_check_of_a_corpus_warns_with_the_fraction_and_lines(
     found = find_mixed(rows)
     assert found is not None
     error = capsys.readouterr().err
-    assert f"exchanged in {found.fraction:.0%} of the pairs, such as those of lines {found.lines[0]}, " in error
+    count = round(400 * found.fraction)
+    expected = f"exchanged in {found.fraction:.0%} of the pairs (about {count} of 400), such as those of lines "
+    assert f"{expected}{found.lines[0]}, " in error
+    assert main(["data", "compare", "--pairs", str(path)]) == 0  # training makes the same checks
+    assert capsys.readouterr().out.count(f"{expected}{found.lines[0]}, ") == 1

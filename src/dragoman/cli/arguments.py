@@ -154,6 +154,24 @@ def parallel_text(
     return source, target, others
 
 
+def corpus_options(
+    source: Path | None, target: Path | None, pairs: Path | None, *, valid: bool = False
+) -> dict[str, Path | None]:
+    """Return the options for a corpus by the names of their settings. valid: whether it is a validation set.
+
+    Raises ConfigError unless they name two files, one file of pairs, or nothing.
+    """
+    dashes, address = ("--valid-", "data.valid") if valid else ("--", "data.train")
+    if (source or target) and pairs:
+        raise ConfigError(
+            f"a corpus is either two files ({dashes}source and {dashes}target) or one file ({dashes}pairs): use only "
+            "one form"
+        )
+    if (source is None) != (target is None):
+        raise ConfigError(f"{dashes}source and {dashes}target must be given together")
+    return {f"{address}.source": source, f"{address}.target": target, f"{address}.pairs": pairs}
+
+
 def check_options(options: Mapping[str, object], settings: Sequence[str]) -> None:
     """Report settings that an option and an argument set to different values. The argument applies.
 

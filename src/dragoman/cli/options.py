@@ -49,6 +49,9 @@ PairsFile = Annotated[
         "by its contents; plain or compressed.",
     ),
 ]
+ValidSource = Annotated[Path | None, typer.Option("--valid-source", help="Source side of the validation set.")]
+ValidTarget = Annotated[Path | None, typer.Option("--valid-target", help="Target side of the validation set.")]
+ValidPairs = Annotated[Path | None, typer.Option("--valid-pairs", help="Validation set in one file, like --pairs.")]
 Ensemble = Annotated[
     list[Path] | None,
     typer.Option(

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.arguments import RECIPES, check_settings, split_recipe
+from dragoman.cli.arguments import RECIPES, check_options, check_settings, corpus_options, split_recipe
 from dragoman.cli.command import command
 from dragoman.cli.command_group import CommandGroup, Reference
-from dragoman.cli.options import PairsFile, Quiet, SourceFile, TargetFile
+from dragoman.cli.options import PairsFile, Quiet, SourceFile, TargetFile, ValidPairs, ValidSource, ValidTarget
 
 if TYPE_CHECKING:
     from dragoman.data.cleaning.report import CleaningReport
@@ -124,27 +124,46 @@ def _check(settings: list[str]) -> "CleaningReport":
 
 @command(
     "dragoman data compare recipe.yaml",
-    "dragoman data compare recipe.yaml data.valid.pairs=test.tsv",
+    "dragoman data compare --pairs pairs.tsv --valid-pairs test.tsv",
     takes_run_settings=True,
 )
 def compare(
     recipe: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
-            metavar="RECIPE.yaml [KEY=VALUE]...",
+            metavar="[RECIPE.yaml] [KEY=VALUE]...",
             help="YAML recipe of any task, followed by settings that override it, such as data.valid.pairs=test.tsv.",
+            show_default=False,
         ),
-    ],
+    ] = None,
+    *,
+    source: SourceFile = None,
+    target: TargetFile = None,
+    pairs: PairsFile = None,
+    valid_source: ValidSource = None,
+    valid_target: ValidTarget = None,
+    valid_pairs: ValidPairs = None,
     quiet: Quiet = False,
 ) -> None:
-    """Compare the validation sets of a recipe with its training corpora.
+    """Compare validation sets with training corpora.
 
     A training run makes the same comparison before its first update. It reports overlap, swapped or shifted sides,
     other languages than those of the training corpora, and small corpora.
     """
+    from dragoman.base.errors import ConfigError
     from dragoman.tasks.corpora.compare import compare_data
 
-    path, overrides = split_recipe(recipe, "data.valid.pairs=test.tsv")
+    path, arguments = split_recipe(recipe or [], "data.valid.pairs=test.tsv")
+    options = {
+        **corpus_options(source, target, pairs),
+        **corpus_options(valid_source, valid_target, valid_pairs, valid=True),
+    }
+    check_options(options, arguments)
+    overrides = [f"{key}={json.dumps(str(value))}" for key, value in options.items() if value is not None] + arguments
+    if path is None:
+        if not overrides:
+            raise ConfigError(f"there is nothing to compare: {_PAIRS.replace('one corpus: ', 'a recipe, or ')}")
+        overrides.insert(0, "out=.")  # a run needs a folder, and a comparison writes nothing
     findings = compare_data(path, overrides)
     for finding in findings:
         print(f"{'warning: ' if finding.is_warning else ''}{finding.message}")

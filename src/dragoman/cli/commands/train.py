@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.arguments import check_options, split_recipe
+from dragoman.cli.arguments import check_options, corpus_options, split_recipe
 from dragoman.cli.command import command
-from dragoman.cli.options import PairsFile, Quiet
+from dragoman.cli.options import PairsFile, Quiet, ValidPairs, ValidSource, ValidTarget
 from dragoman.cli.setting_names import check_setting_names
 
 if TYPE_CHECKING:
@@ -43,11 +43,9 @@ def train(
         Text, typer.Option("--target", help="Target side of the training corpus, one sentence per line.")
     ] = None,
     pairs: PairsFile = None,
-    valid_source: Annotated[Text, typer.Option("--valid-source", help="Source side of the validation set.")] = None,
-    valid_target: Annotated[Text, typer.Option("--valid-target", help="Target side of the validation set.")] = None,
-    valid_pairs: Annotated[
-        Text, typer.Option("--valid-pairs", help="Validation set in one file, like --pairs.")
-    ] = None,
+    valid_source: ValidSource = None,
+    valid_target: ValidTarget = None,
+    valid_pairs: ValidPairs = None,
     out: Annotated[Text, typer.Option("--out", help="Run folder to write; it becomes the model folder.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Resume the run in --out.")] = False,
     profile: Annotated[
@@ -68,19 +66,9 @@ def train(
     from dragoman.base.errors import ConfigError
 
     path, arguments = split_recipe(recipe or [])
-    if (source and pairs) or (valid_source and valid_pairs):
-        raise ConfigError(
-            "a corpus is either two files (--source and --target) or one file (--pairs): use only one form"
-        )
-    if (source is None) != (target is None) or (valid_source is None) != (valid_target is None):
-        raise ConfigError("--source and --target, and --valid-source and --valid-target, must be given together")
     options = {
-        "data.train.source": source,
-        "data.train.target": target,
-        "data.train.pairs": pairs,
-        "data.valid.source": valid_source,
-        "data.valid.target": valid_target,
-        "data.valid.pairs": valid_pairs,
+        **corpus_options(source, target, pairs),
+        **corpus_options(valid_source, valid_target, valid_pairs, valid=True),
         "out": out,
     }
     overrides = [f"{key}={json.dumps(str(value))}" for key, value in options.items() if value is not None]

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, Tag, model_validator
+from pydantic import Field, PrivateAttr, Tag, model_validator
 
 from dragoman.base.settings.config import LIST, Config, by_form
 from dragoman.data.corpora.templates import TemplateConfig
@@ -14,6 +14,9 @@ from dragoman.text.symbols import check_tag, language_tag, source_tags
 
 FORMS = ("pairs", "labelled", "questions")
 """Settings of a corpus in a single file."""
+
+ADDRESS = "data.train"
+"""The usual address of a corpus: what precedes the names of its settings."""
 
 PairFormat = Literal["tsv", "csv", "jsonl", "tmx", "xliff", "po"]
 """Formats of sentence pairs in a single file."""
@@ -99,6 +102,18 @@ class CorpusConfig(Config):
         description="Target language of this corpus, for models with several target languages. It is converted to a "
         "tag, such as to:de.",
     )
+    _address: str = PrivateAttr(ADDRESS)
+
+    def at(self, address: str) -> "CorpusConfig":
+        """Return the corpus with another address, which precedes the names of its settings in error messages."""
+        corpus = self.model_copy()
+        corpus._address = address
+        return corpus
+
+    @property
+    def address(self) -> str:
+        """Where the user sets the settings of the corpus, such as `pairs` for `pairs.source_column`."""
+        return self._address
 
     @model_validator(mode="before")
     @classmethod

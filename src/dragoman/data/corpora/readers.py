@@ -63,7 +63,8 @@ def read_pairs_instead(pairs: Path | str | CorpusConfig, others: Mapping[str, ob
         raise ConfigError(
             f"the texts are either in one file (--pairs) or in two files, but {given[0]} is also given: remove one"
         )
-    return read_sides(pairs if isinstance(pairs, CorpusConfig) else CorpusConfig(pairs=Path(pairs)))
+    corpus = pairs if isinstance(pairs, CorpusConfig) else CorpusConfig(pairs=Path(pairs))
+    return read_sides(corpus.at("pairs"))
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from dragoman.data.corpora.items import Pair
 from dragoman.data.corpora.readers import read_pairs
 from dragoman.data.files.lines import has_broken_utf8
 from dragoman.data.held_out.association import Association, features
+from dragoman.data.held_out.mixed import MixedSidesDetector
 from dragoman.data.held_out.overlap import OverlapCounter
 from dragoman.data.held_out.shifts import ShiftDetector
 from dragoman.data.held_out.sides import Sides
@@ -118,8 +119,8 @@ def check_pairs(
     total, samples = 0, []
     with Progress("Comparing with the validation sets", "pairs") as progress:
         for corpus in corpora:
-            sample, shifts = _Sample(), ShiftDetector()
-            for pair in _readable_pairs(corpus):
+            sample, shifts, mixed = _Sample(), ShiftDetector(), MixedSidesDetector()
+            for pair in mixed.watch(_readable_pairs(corpus)):
                 for counter in counters:
                     counter.add(pair.texts)
                 shifts.add(*pair.texts)
@@ -129,6 +130,8 @@ def check_pairs(
             samples.append(sample)
             if (shift := shifts.finish()) is not None:
                 yield Finding(f"{corpus}: {shift.describe()}. Check the alignment of its lines")
+            if (exchanged := mixed.finish()) is not None:
+                yield Finding(f"{corpus}: {exchanged.describe()}")
     yield from _few(total, FEW_PAIRS, "pairs", "A translation model learns from many thousands of pairs")
     for corpus, sample in zip(corpora, samples, strict=True):
         expected = source_language, corpus.target_language or target_language

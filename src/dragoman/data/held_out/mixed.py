@@ -1,7 +1,7 @@
 """Detection of a corpus in which the two languages are mixed up: in some pairs, source and target are exchanged."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dragoman.data.corpora.items import Pair
 from dragoman.data.held_out.sides import Sides
@@ -16,17 +16,23 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class MixedSides:
-    """The exchanged pairs of a sample. fraction: of the sample. lines: of the first ones."""
+    """The exchanged pairs of a corpus.
+
+    fraction: of the pairs of a sample. lines: of the first ones. pairs: number of pairs of the corpus, or 0 if the
+    sample is all that is known of it.
+    """
 
     fraction: float
     lines: tuple[int, ...]
+    pairs: int = 0
 
     def describe(self) -> str:
         """Return a description, as the end of a sentence about a corpus."""
         lines = ", ".join(map(str, self.lines))
+        number = f" (about {round(self.fraction * self.pairs):,} of {self.pairs:,})" if self.pairs else ""
         return (
-            f"source and target seem to be exchanged in {self.fraction:.0%} of the pairs, such as those of lines "
-            f"{lines}: exchange the two sides there, so that each side is in one language"
+            f"source and target seem to be exchanged in {self.fraction:.0%} of the pairs{number}, such as those of "
+            f"lines {lines}: exchange the two sides there, so that each side is in one language"
         )
 
 
@@ -35,10 +41,12 @@ class MixedSidesDetector:
 
     def __init__(self) -> None:
         self._sample: list[tuple[int, str, str]] = []
+        self._count = 0
 
     def watch(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
         """Yield all pairs unchanged."""
         for index, pair in enumerate(pairs):
+            self._count = index + 1
             is_chosen = index < _SAMPLE // 2 or index % _SAMPLE_EVERY == 0
             if is_chosen and pair.complete and len(self._sample) < _SAMPLE:
                 self._sample.append((pair.line, pair.source, pair.target))
@@ -46,7 +54,8 @@ class MixedSidesDetector:
 
     def finish(self) -> MixedSides | None:
         """Return the exchanged pairs of the sample, as `find_mixed` does."""
-        return find_mixed(self._sample)
+        found = find_mixed(self._sample)
+        return None if found is None else replace(found, pairs=self._count)
 
 
 def find_mixed(sample: Sequence[tuple[int, str, str]]) -> MixedSides | None:

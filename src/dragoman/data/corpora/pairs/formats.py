@@ -23,9 +23,9 @@ def read_pair_file(path: Path, corpus: CorpusConfig) -> Iterator[Pair]:
         case "jsonl":
             return _read_jsonl(path, corpus)
         case "tmx":
-            return read_tmx(path, corpus.source_code, corpus.target_code)
+            return read_tmx(path, corpus.source_code, corpus.target_code, corpus.address)
         case "xliff":
-            return read_xliff(path, corpus.source_code, corpus.target_code)
+            return read_xliff(path, corpus.source_code, corpus.target_code, corpus.address)
         case "po":
             return read_gettext(path)
         case _:
@@ -49,7 +49,7 @@ def _read_jsonl(path: Path, corpus: CorpusConfig) -> Iterator[Pair]:
     The keys are the chosen ones, or those of the first object that name a source and a target, or two languages.
     Raises DataError with file and line if a line is not a JSON object, or lacks one of the keys.
     """
-    settings = "source_column and target_column of the corpus, such as data.train.source_column=KEY"
+    settings = f"source_column and target_column of the corpus, such as {corpus.address}.source_column=KEY"
     source, target = corpus.source_column, corpus.target_column
     if isinstance(source, int) or isinstance(target, int):
         raise DataError(f"{path} has keys and no numbered columns. Set {settings}.")

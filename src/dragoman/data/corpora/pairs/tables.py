@@ -127,7 +127,7 @@ def _select(rows: Sequence[_Row], corpus: CorpusConfig, path: Path, kind: str) -
         shown = ", ".join(f"{column} {_shorten(cell)!r}" for column, cell in enumerate(cells, start=1))
         raise DataError(
             f"{path}, line {number}: {_count(len(cells), kind)} ({shown}). Choose two of them with the settings "
-            "source_column and target_column of the corpus, such as data.train.source_column=2."
+            f"source_column and target_column of the corpus, such as {corpus.address}.source_column=2."
         )
     if max(len(cells) for _, cells in filled) < 2:
         raise DataError(

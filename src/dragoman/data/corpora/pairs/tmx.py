@@ -6,6 +6,7 @@ from pathlib import Path
 
 from dragoman.base.errors import DataError
 from dragoman.base.log import warn
+from dragoman.data.corpora.corpus import ADDRESS
 from dragoman.data.corpora.items import Pair
 from dragoman.data.corpora.pairs.inline_codes import CODES, LONGEST_CONTENT, Code, join_inline
 from dragoman.data.corpora.pairs.units import UnitPairs, Variant
@@ -17,7 +18,7 @@ _MAX_LISTED_LINES = 10
 _ANY_LANGUAGE = "*all*"
 
 
-def read_tmx(path: Path, source_code: str | None, target_code: str | None) -> Iterator[Pair]:
+def read_tmx(path: Path, source_code: str | None, target_code: str | None, address: str = ADDRESS) -> Iterator[Pair]:
     """Yield the units (`tu`) of a file as pairs. The line of a pair is the line at which its unit starts.
 
     For each side, the variant (`tuv`) of a unit that matches the language best is used, or the first of several equal
@@ -27,12 +28,12 @@ def read_tmx(path: Path, source_code: str | None, target_code: str | None) -> It
     removed; see `join_inline`. Each run of whitespace becomes one space. Memory does not grow with the file. An
     external DTD may be declared, but is never read.
 
-    A unit with malformed XML is skipped with a warning, and so is the start of a comment without an end. Raises
-    DataError with file and line for XML that is malformed outside of units or in most units, declares entities, or is
-    not TMX, and DataError with the languages of the file if no unit contains both languages, or if they are to be
-    chosen.
+    address: of the settings of the corpus. A unit with malformed XML is skipped with a warning, and so is the start of
+    a comment without an end. Raises DataError with file and line for XML that is malformed outside of units or in most
+    units, declares entities, or is not TMX, and DataError with the languages of the file if no unit contains both
+    languages, or if they are to be chosen.
     """
-    pairs = UnitPairs(path, source_code, target_code)
+    pairs = UnitPairs(path, source_code, target_code, address)
     parser = _UnitParser(path, pairs)
     for chunk in read_xml(path):
         parser.feed(chunk)

@@ -29,8 +29,9 @@ class Variant(NamedTuple):
 class UnitPairs:
     """Makes pairs of units, in order. Languages that are not requested are determined from the first units."""
 
-    def __init__(self, path: Path, source_code: str | None, target_code: str | None) -> None:
-        self._path = path
+    def __init__(self, path: Path, source_code: str | None, target_code: str | None, address: str) -> None:
+        """address: of the settings of the corpus, for messages."""
+        self._path, self._address = path, address
         self._requested = source_code, target_code
         self._languages = None if source_code is None or target_code is None else (source_code, target_code)
         self._waiting: list[tuple[int, Sequence[Variant]]] = []
@@ -93,7 +94,7 @@ class UnitPairs:
             number = "more than two languages" if len(names) > 2 else "only one language"
             raise DataError(
                 f"{self._path} has {number}: {self._listed_codes()}. Choose two with the settings source_code and "
-                "target_code of the corpus, such as data.train.source_code=en data.train.target_code=de."
+                f"target_code of the corpus, such as {self._address}.source_code=en {self._address}.target_code=de."
             )
         self._languages = source, target
         _report_languages(str(self._path), source, target)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from dragoman.data.corpora.corpus import ADDRESS
 from dragoman.data.corpora.items import Pair
 from dragoman.data.corpora.pairs.inline_codes import CODES, LONGEST_CONTENT, Code, join_inline
 from dragoman.data.corpora.pairs.units import UnitPairs, Variant
@@ -21,7 +22,7 @@ _UNTRANSLATED = frozenset(("new", "needs-translation", "needs-l10n", "needs-adap
 _UNNAMED = "und"
 
 
-def read_xliff(path: Path, source_code: str | None, target_code: str | None) -> Iterator[Pair]:
+def read_xliff(path: Path, source_code: str | None, target_code: str | None, address: str = ADDRESS) -> Iterator[Pair]:
     """Yield the segments of a file as pairs. The line of a pair is the line at which its segment starts.
 
     source_code, target_code: None for the languages that the file declares; with codes in the other order, the sides
@@ -29,9 +30,10 @@ def read_xliff(path: Path, source_code: str | None, target_code: str | None) -> 
     `complete`. Alternative translations are ignored. Inline codes are removed; see `join_inline`. Each run of
     whitespace becomes one space. Memory does not grow with the file.
 
-    Raises DataError with file and line for malformed XML, and with the languages of the file if they are to be chosen.
+    address: of the settings of the corpus. Raises DataError with file and line for malformed XML, and with the
+    languages of the file if they are to be chosen.
     """
-    pairs = UnitPairs(path, source_code, target_code)
+    pairs = UnitPairs(path, source_code, target_code, address)
     parser = _SegmentParser(path, pairs)
     for chunk in read_xml(path):
         parser.feed(chunk)
