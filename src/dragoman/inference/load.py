@@ -65,10 +65,12 @@ def load(folder: Folders, device: str | None = None, *, system: str | None = Non
     kind = kind_of_folder(first)
     if system is None and first != given:
         info(f"{given} translates with {first}, the best on its validation pairs (see --system)")
-    if "system" in kind.options:
-        options["system"] = NEURAL  # the model of the chosen folder itself
+    takes_system = "system" in kind.options
     if len(chosen) == 1:
-        return _keeping_promises(kind.load(first, device, **options), kind, first)
+        target, named = (given, {"system": system}) if takes_system else (first, {})
+        return _keeping_promises(kind.load(target, device, **named, **options), kind, first)
+    if takes_system:
+        options["system"] = NEURAL  # the model of each folder itself
     for each in chosen:
         if "ensemble" not in (other := kind_of_folder(each)).abilities:
             raise ModelError(f"{each} {other.refusal('ensemble')}")

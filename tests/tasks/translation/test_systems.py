@@ -14,6 +14,7 @@ from dragoman.checkpoint.folder import read_meta
 from dragoman.checkpoint.meta import RecordedScore, SystemRecord
 from dragoman.checkpoint.systems import NEURAL, verdict_of, write_systems
 from dragoman.cli.main import main
+from dragoman.decode.decoding import Sampling
 from dragoman.inference.load import model_for
 from dragoman.inference.translation.translator import Translator
 from dragoman.tasks.statistical_translation.estimate import Estimation
@@ -133,6 +134,29 @@ def test_training_warns_of_a_model_that_is_worse_than_simple_systems(
     assert f"{result.validation['bleu'].value:.1f} (" in str(result) and result.verdict.explanation in str(result)
     assert "warning: " in (shown := capsys.readouterr().err) and result.verdict.sentence in shown.replace("\n", " ")
     assert "train.max_steps=1 limited" in result.verdict.advice[0]
+
+
+def test_the_neural_model_translates_what_the_best_system_does_not_support(
+    trained: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Lines with terms, prefixes and samples are those of `system=neural`, with one warning; others are the best's."""
+    best, neural = dragoman.load(trained), dragoman.load(trained, system=NEURAL)
+    capsys.readouterr()
+    other = "The white cat runs."
+    texts = [other, SOURCE, f"{SOURCE} {SOURCE}"]
+    glossary = {"dog": "chiot"}
+    found, expected = (model.translate(texts, glossary=glossary, beam=2) for model in (best, neural))
+    assert found[1:] == expected[1:] and "chiot" in found[1]
+    assert found[0] == best.translate([other], beam=2)[0] != expected[0]
+    drawn = Sampling.of(samples=2, seed=5, top_k=3)
+    samples = [[each.text for line in model.sample(texts, drawn) for each in line] for model in (best, neural)]
+    assert samples[0] == samples[1]
+    prefixed = [model.translate(texts, prefixes=["Le", "", "La"], beam=1) for model in (best, neural)]
+    assert prefixed[0][0] == prefixed[1][0] and prefixed[0][2] == prefixed[1][2] and prefixed[0][1] != prefixed[1][1]
+    warnings = [line for line in capsys.readouterr().err.splitlines() if "of the folder translates" in line]
+    assert len(warnings) == 1 and "does not support" in warnings[0] and "--system" not in warnings[0]
+    with pytest.raises(ConfigError, match="does not support required phrases, glossaries"):
+        dragoman.load(trained, system="phrase_based").translate(texts, glossary=glossary)
 
 
 def test_inspection_uses_the_neural_model(trained: Path) -> None:

@@ -1,7 +1,7 @@
 """`LineStream`: translates lines with an engine, window by window, and returns their translations in order."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from dragoman.inference.translation.result import Choice, Translation
 from dragoman.inference.translation.rounds.fallback import ConstraintFallback
 from dragoman.inference.translation.rounds.retry import GuardRetry
 from dragoman.inference.translation.rounds.rounds import Rounds, Steps
+from dragoman.inference.translation.substitute import Substitute
 from dragoman.inference.translation.training_texts import TrainingTexts
 
 _LONG_SOURCE = 1000
@@ -52,6 +53,9 @@ class LineStream:
     are searched in one call of the engine; only texts whose requirements or guard reject the result are searched again
     (`Rounds`).
     """
+
+    substitute: Substitute | None = None
+    """Translates the lines that the engine does not support; None: they raise ConfigError."""
 
     def __init__(
         self, engine: Engine, codec: Codec, division: LineDivision | None, training_texts: TrainingTexts
@@ -87,16 +91,26 @@ class LineStream:
         self, lines: Sequence[TextRequest], first: int, settings: StreamSettings
     ) -> Iterator[list[Translation]]:
         """Yield the translations of each line. first: the number of the first line."""
-        window = Window([self._divide(*line) for line in until_cancelled(lines)], settings)
-        rows, error = self._encode(window.parts, first)
+        others = self._substituted(lines, first)
+        divided = [
+            DividedLine(*line) if number in others else self._divide(*line)
+            for number, line in enumerate(until_cancelled(lines))
+        ]
+        window = Window(divided, settings)
+        rows, error = self._encode(window.parts, first, others)
         for index, row in enumerate(rows):
             if not row.text.strip():
                 window.complete(index, [self._codec.blank_translation(row)])
         yield from window.lines()
         rounds = Rounds(self._engine, settings.batch_size)
-        searched = [index for index, row in enumerate(rows) if row.text.strip()]
+        searched = [
+            index for index, row in enumerate(rows) if row.text.strip() and window.parts[index].line not in others
+        ]
         found = self._engine.hypotheses([rows[index] for index in searched], settings.batch_size) if searched else ()
         try:
+            for index, translations in self._substitutes(window, others, first, settings):
+                window.complete(index, translations)
+                yield from window.lines()
             for position, hypotheses in found:
                 check_cancelled()
                 index = searched[position]
@@ -131,13 +145,38 @@ class LineStream:
             translations = yield from self._guard.translations(row.number, part.text, request, translations)
         return translations
 
+    def _substituted(self, lines: Sequence[TextRequest], first: int) -> Set[int]:
+        """Return the indices of the lines that the substitute translates."""
+        if self.substitute is None:
+            return frozenset()
+        others = set()
+        for number, (text, request) in enumerate(lines):
+            if text.strip():
+                (row,) = self._codec.encode_rows([(text, request)], [first + number])
+                if (reason := self._engine.refusal(row)) is not None:
+                    self.substitute.warn(reason)
+                    others.add(number)
+        return others
+
+    def _substitutes(
+        self, window: "Window", others: Set[int], first: int, settings: StreamSettings
+    ) -> Iterator[tuple[int, list[Translation]]]:
+        """Yield the index of each part that the substitute translates, and its translations."""
+        if self.substitute is None or not others:
+            return
+        indices = [index for index, part in enumerate(window.parts) if part.line in others]
+        lines = [(window.parts[index].text, window.parts[index].request) for index in indices]
+        found = self.substitute.translations(lines, settings.batch_size, first + min(others))
+        yield from zip(indices, found, strict=True)
+
     def _divide(self, text: str, request: Request) -> DividedLine:
         return DividedLine(text, request) if self._division is None else self._division.divide(text, request)
 
-    def _encode(self, parts: Sequence["Part"], first: int) -> tuple[list[Row], LineError | None]:
+    def _encode(self, parts: Sequence["Part"], first: int, others: Set[int]) -> tuple[list[Row], LineError | None]:
         """Return the rows of the parts before the first that exceeds the model's maximum length, and its error.
 
-        Raises ConfigError if the engine does not support one of the rows.
+        others: the indices of lines that another model translates. Raises ConfigError if the engine does not support
+        another row.
         """
         rows, error = (
             self._codec.encode_rows(
@@ -157,7 +196,7 @@ class LineStream:
                 rows, error = rows[:index], exceeded
                 break
         for row, part in zip(rows, parts, strict=False):
-            if row.text.strip():
+            if row.text.strip() and part.line not in others:
                 self._check_supported(row)
                 self._warn_of_long_text(row, part.request)
         return rows, error

@@ -13,7 +13,7 @@ from dragoman.base.progress import Progress
 from dragoman.base.settings.load import Overrides
 from dragoman.checkpoint.folder import LoadedModel
 from dragoman.checkpoint.meta import Meta
-from dragoman.checkpoint.systems import system_folders
+from dragoman.checkpoint.systems import NEURAL, system_folders
 from dragoman.decode.decoding import Sampling, SearchSettings, search_config
 from dragoman.decode.search import SearchConfig
 from dragoman.engines.choice import EngineChoice
@@ -44,6 +44,7 @@ from dragoman.inference.translation.request import (
 from dragoman.inference.translation.result import Choice, PairScore, Translation
 from dragoman.inference.translation.stream import LineStream, StreamSettings
 from dragoman.inference.translation.subject import TranslationSequence, TranslationSubjects
+from dragoman.inference.translation.substitute import Substitute
 from dragoman.inference.translation.training_texts import TrainingTexts
 from dragoman.models.attention_weights import AttentionChoice, cross_attention_layers
 from dragoman.models.kinds.registry import TRANSLATION_MODEL, ModelKind, kind_of
@@ -129,17 +130,12 @@ class Translator:
         folders = system_folders(folder, system)
         opened, loaded = open_engine(folders, device, EngineChoice(name=engine, precision=precision, threads=threads))
         stored, head = find_aligner(folders[0], loaded.config)
-        search = loaded.config.get("search")
         shortlist = Shortlist.load(folders[0], loaded.tokenizers.sizes)
-        found = cls(
-            opened,
-            loaded.tokenizers,
-            loaded.meta,
-            search,
-            aligner=aligner or stored,
-            supervised_attention=head,
-            shortlist=shortlist,
-        )
+        own = loaded.tokenizers, loaded.meta, loaded.config.get("search")
+        found = cls(opened, *own, aligner=aligner or stored, supervised_attention=head, shortlist=shortlist)
+        if system is None and folders != system_folders(folder, NEURAL):
+            load_neural = partial(cls.load, folder, device, threads=threads, system=NEURAL)
+            found._stream.substitute = Substitute(found.search_config(), load_neural)
         found.kind = kind_of(loaded.config.get("model") or {})
         return found
 
