@@ -78,7 +78,9 @@ def test_a_neural_model_is_trained_with_the_settings_of_its_run(
 
     monkeypatch.setattr(smaller_corpora, "train", record)
     test_set = TestSet(["test"], [REFERENCES], SOURCES)
-    found = measure_learning_curve(trained, "neural", test_set, REFERENCES, "13a", lambda folder: REFERENCES)
+    found = measure_learning_curve(
+        trained, "neural", test_set, REFERENCES, tokenizer="13a", translate=lambda folder: REFERENCES
+    )
     assert [point.fraction for point in found.points] == [0.25, 0.5, 1] and found.system.endswith("(neural model)")
     assert [point.pairs for point in found.points[:2]] == [len(sources) for sources, _ in parts]
     own = load_recipe(trained, ())

@@ -131,7 +131,12 @@ def evaluate(
                 return _translate(found, test_set.sources or (), batch_size, settings)
 
             curve = measure_learning_curve(
-                Path(cast("str | Path", model)), system, test_set, translations[0][1], choice.name, translate
+                Path(cast("str | Path", model)),
+                system,
+                test_set,
+                translations[0][1],
+                tokenizer=choice.name,
+                translate=translate,
             )
             scored = replace(scored, learning_curve=curve)
         count = examples if examples is not None else _EXAMPLES if scored.verdict is not None else 0

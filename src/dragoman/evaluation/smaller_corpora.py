@@ -40,6 +40,7 @@ def measure_learning_curve(
     system: str | None,
     test_set: TestSet,
     outputs: Sequence[str],
+    *,
     tokenizer: str,
     translate: Callable[[Path], Sequence[str]],
 ) -> LearningCurve:

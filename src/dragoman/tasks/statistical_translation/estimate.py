@@ -124,11 +124,11 @@ class Estimation:
 
     def judged(self, result: EstimationResult) -> EstimationResult:
         """Return the result with the verdict on the model, which is written into its folder."""
-        outputs, tokenizer = result.validation.outputs, self._bleu_tokenizer.name
-        name, language = str(self._valid), self._valid.target_language
-        return replace(
-            result, verdict=judge_after_training(self._run.out, outputs, name, tokenizer, language, self._threads)
+        outputs, tokenizer, language = result.validation.outputs, self._bleu_tokenizer.name, self._valid.target_language
+        verdict = judge_after_training(
+            self._run.out, outputs, str(self._valid), tokenizer, language=language, threads=self._threads
         )
+        return replace(result, verdict=verdict)
 
     def _build(self, prepared: PreparedCorpora, workers: Workers) -> StatisticalModel:
         """Return the model with all tables and with the initial weights."""

@@ -316,9 +316,10 @@ class TranslationJob(CorpusJob):
             add_word_aligner(folder, data.aligner, self.prepared, self.meta(0, None, ()))
         if self.whole_texts or self.run.text.vectors is not None:  # copying such a source is no translation
             return None
-        valid, outputs, threads = self._held_out[0].corpus, validation.outputs, self.run.train.threads
+        valid, tokenizer = self._held_out[0].corpus, self._bleu_tokenizers[0]
+        language, threads = valid.target_language, self.run.train.threads
         return judge_after_training(
-            folder, outputs, str(valid), self._bleu_tokenizers[0], valid.target_language, threads
+            folder, validation.outputs, str(valid), tokenizer, language=language, threads=threads
         )
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ from dragoman.tasks.verdict.folder import judge_folder
 
 
 def judge_after_training(
-    folder: Path, outputs: Outputs | None, data: str, tokenizer: str, language: str | None, threads: int | None
+    folder: Path, outputs: Outputs | None, data: str, tokenizer: str, *, language: str | None, threads: int | None
 ) -> Verdict | None:
     """Judge the system that a model folder translates with, and write the verdict into the folder and its card.
 

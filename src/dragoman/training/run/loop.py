@@ -48,9 +48,8 @@ _GRACE = 5.0
 class TrainingResult:
     """The result of a run.
 
-    folder: the model folder. step: number of updates. validation: validation of the parameters in the folder. reason:
-    reason why the run ended. history: all validations of the run. first: whether this process is the first rank.
-    verdict: what the scores mean, for a translation model with a single validation set.
+    folder: the model folder. step: number of updates. validation: of the parameters in the folder. reason: why the run
+    ended. history: all validations. first: whether this process is the first rank. verdict: on the model, if any.
     """
 
     folder: Path
@@ -65,8 +64,7 @@ class TrainingResult:
         lines = [f"{self.folder}: the model of step {self.step}; on the validation set"]
         lines += [f"  {score}" for score in self.validation.scores]
         lines += [f"  {name}: {one}" for name, one in self.validation.sets.items()]
-        lines += [] if self.verdict is None else [self.verdict.explanation]
-        return "\n".join(lines)
+        return "\n".join(lines if self.verdict is None else [*lines, self.verdict.explanation])
 
 
 def run(config: RunConfig, open_job: OpenJob, resume: bool = False, profile: bool = False) -> TrainingResult:
@@ -93,8 +91,7 @@ def run(config: RunConfig, open_job: OpenJob, resume: bool = False, profile: boo
             raise Interrupted(message, signal.SIGINT) from None
         if session.ranks.is_main:
             with interruption_message(f"interrupted: {session.out} contains the final model"):
-                verdict = session.job.measure(session.out, result.validation)
-            result = replace(result, verdict=verdict)
+                result = replace(result, verdict=session.job.measure(session.out, result.validation))
         return result
 
 
