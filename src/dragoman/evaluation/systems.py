@@ -60,7 +60,7 @@ def _models_in(path: Path) -> list[Path]:
         return seeds
     if (path / CONFIG).is_file():
         return [path]
-    inner = sorted(each.parent for each in path.glob(f"*/{CONFIG}"))
+    inner = [model for each in sorted(path.glob(f"*/{CONFIG}")) for model in _models_in(each.parent)]
     if not inner:
         raise ConfigError(f"{path} is not a model folder and contains none: give the folders of trained models")
     return inner

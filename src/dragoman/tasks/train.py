@@ -8,10 +8,11 @@ from typing import Any
 from dragoman.base.errors import ConfigError
 from dragoman.base.imports import import_modules, import_requested_modules, requested_modules
 from dragoman.base.log import quietly
-from dragoman.base.settings.load import PYTHON, Overrides, Source, all_overrides, load_settings, read_document
+from dragoman.base.settings.load import PYTHON, Override, Overrides, Source, all_overrides, load_settings, read_document
 from dragoman.base.settings.reference import Section, sections, select
 from dragoman.checkpoint.folder import CONFIG
 from dragoman.tasks.estimation import EstimatedRun, estimate_run
+from dragoman.tasks.grid import grid_points, grid_recipe, train_grid
 from dragoman.tasks.registry import TASKS, TRANSLATION, TaskKind, open_job
 from dragoman.tasks.seeds import train_seeds
 from dragoman.training.run.loop import TrainingResult, run
@@ -35,7 +36,7 @@ def train(
     `resume` is set, it may also be the folder of an interrupted run. overrides: values by dotted key, such as
     `{"train.max_minutes": 5}`, which replace those of the recipe. resume: continue the run in the folder `out`, if
     there is one. profile: measure the time of each part of the first updates. For several `seeds`, the result is a
-    `SeedResults`.
+    `SeedResults`; for a `grid`, it is a `GridResults`.
 
     After Ctrl-C, the current update is completed, everything is saved, and Interrupted is raised. Raises ConfigError
     for invalid settings and for a folder that contains another run, DataError, ResourceError and DivergenceError.
@@ -57,9 +58,21 @@ def train(
         config = load_recipe(recipe, overrides)
         if (estimate := TASKS[config.task.kind].estimate) is not None:
             return estimate_run(config, estimate, resume, profile)
-        if config.seeds > 1:
-            return train_seeds(config, lambda each: run(each, open_job, resume=resume, profile=profile))
-        return run(config, open_job, resume=resume, profile=profile)
+
+        def train_one(each: RunConfig) -> TrainingResult:
+            return run(each, open_job, resume=resume, profile=profile)
+
+        def train_all_seeds(each: RunConfig) -> TrainingResult:
+            return train_seeds(each, train_one) if each.seeds > 1 else train_one(each)
+
+        if not config.grid:
+            return train_all_seeds(config)
+        runs = {}
+        for name, values in grid_points(config.grid).items():
+            changed = [Override(tuple(key.split(".")), value, "grid") for key, value in values.items()]
+            point = all_overrides(overrides, {"grid": {}, "out": str(config.out / name)}, changed)
+            runs[name] = load_recipe(recipe, point)
+        return train_grid(config, runs, train_all_seeds)
 
 
 def load_recipe(recipe: Recipe, overrides: Overrides) -> Any:
@@ -81,7 +94,7 @@ def load_recipe(recipe: Recipe, overrides: Overrides) -> Any:
 
 def run_settings(folder: Path) -> Path:
     """Return the path of the settings file in a run folder. Raises ConfigError if the file does not exist."""
-    path = folder / CONFIG
+    path = grid_recipe(folder) or folder / CONFIG
     if not path.is_file():
         raise ConfigError(f"there is no run to resume in {folder}: it contains no {CONFIG}")
     return path

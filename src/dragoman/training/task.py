@@ -93,6 +93,12 @@ class RunConfig(Config):
         description="Number of runs with different seeds: train.seed, train.seed + 1, …. Several runs are written to "
         "the folders seed-N of `out`, and the means and standard deviations of their validation scores are reported.",
     )
+    grid: dict[str, list[Any]] = Field(
+        {},
+        description="Values to try of some settings, such as {train.schedule.peak: [0.001, 0.002]}: one run, or one "
+        "per seed, for each combination, in a folder of `out` that is named after the values. The corpus is prepared "
+        "once if the combinations do not change it. `dragoman compare` compares the runs on a test set.",
+    )
 
     def with_stored_choices(self, stored: Self) -> Self:
         """Return the settings, with the settings that depend on the data copied from the stored run.

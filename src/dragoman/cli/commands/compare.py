@@ -71,12 +71,12 @@ def compare(
     from dragoman.evaluation.system_table import TableFormat, check_table_format
     from dragoman.evaluation.systems import system_figure
 
-    settings = [str(each) for each in models if "=" in str(each)]
+    folders = [each for each in models if "=" not in str(each) or each.exists()]
+    settings = [str(each) for each in models if each not in folders]
     check_table_format(table_format)
     check_new_files({"--output": output, "--draw": draw}, source)
     check_settings(settings, "search.minimum_length=3", "MODEL...")
     corpus, settings = pairs_of(pairs, settings)
-    folders = [each for each in models if "=" not in str(each)]
     table = compare(
         folders,
         source=source,

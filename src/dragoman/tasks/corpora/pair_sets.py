@@ -16,6 +16,7 @@ from dragoman.data.corpora.corpus import Corpora, CorpusConfig
 from dragoman.data.held_out.config import HeldOutConfig
 from dragoman.data.held_out.sets import FOLDER, HeldOutSets, hold_out, sentence_keys
 from dragoman.statistical.alignment.pair_scoring import pair_scoring
+from dragoman.tasks.corpora.prepared_folder import prepared_folder
 from dragoman.training.run.folder import contains_run
 
 
@@ -101,7 +102,7 @@ class PairSets:
                 data.corpora,
                 data.held_out or HeldOutConfig(),
                 data.cleaning_of,
-                out.parent / "prepared",
+                prepared_folder(out),
                 named=(data.valid_sets, data.test_sets),
                 scoring=pair_scoring(data.cleaning),
             )

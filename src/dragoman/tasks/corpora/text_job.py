@@ -12,6 +12,7 @@ from dragoman.data.preparation.prepare import prepare_texts
 from dragoman.models.parts import count_parameters
 from dragoman.tasks.corpora.held_out_text import HeldOutText
 from dragoman.tasks.corpora.job import CorpusJob, check_block
+from dragoman.tasks.corpora.prepared_folder import prepared_folder
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.training.objectives.objective import LossContext, Objective
@@ -37,7 +38,7 @@ class TextJob(CorpusJob):
             data.corpora,
             data.cleaning,
             self._tokenizers or self.run.text,
-            self.run.out.parent / "prepared",
+            prepared_folder(self.run.out),
             data.block - self.block_special,
             temperature=data.temperature,
             sample=data.vocabulary_sample,

@@ -19,6 +19,7 @@ from dragoman.models.families.family import prefix_errors
 from dragoman.models.interface import Decoder, Output
 from dragoman.models.kinds.decoder_only import next_tokens
 from dragoman.tasks.corpora.job import packing_obstacle
+from dragoman.tasks.corpora.prepared_folder import prepared_folder
 from dragoman.tasks.language_model.config import LanguageModelLoopConfig, LanguageModelRun, LanguageModelTask
 from dragoman.tasks.language_model.job import LanguageModelJob
 from dragoman.tasks.multi_task.members import TaskBatch, TaskMember
@@ -225,7 +226,7 @@ class MultiTaskTranslation(TaskMixture):
     @property
     def _scratch(self) -> Path:
         """The folder for temporary files."""
-        return Path(self.run.out.parent / "prepared")
+        return prepared_folder(self.run.out)
 
 
 @dataclass(frozen=True)

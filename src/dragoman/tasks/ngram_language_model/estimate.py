@@ -22,6 +22,7 @@ from dragoman.metrics.text_score import TextScore
 from dragoman.models.kinds.ngram import NgramModel
 from dragoman.statistical.ngrams.counts import count_ngrams
 from dragoman.tasks.corpora.held_out_text import HeldOutText
+from dragoman.tasks.corpora.prepared_folder import prepared_folder
 from dragoman.tasks.estimation import EstimationResult
 from dragoman.tasks.language_model.validator import METRICS
 from dragoman.tasks.ngram_language_model.config import NgramRun
@@ -47,7 +48,7 @@ def estimate_ngram_model(run: NgramRun) -> EstimationResult:
         run.data.corpora,
         run.data.cleaning,
         tokenizers or run.text,
-        run.out.parent / "prepared",
+        prepared_folder(run.out),
         _WHOLE_DOCUMENTS,
         sample=run.data.vocabulary_sample,
         language=run.data.language,

@@ -44,6 +44,7 @@ from dragoman.statistical.phrases.phrase_table import PhraseTable, estimate_tabl
 from dragoman.statistical.phrases.word_tables import channel_table, dictionary_table
 from dragoman.statistical.phrases.words import FoldedWords
 from dragoman.tasks.corpora.pair_sets import PairSets
+from dragoman.tasks.corpora.prepared_folder import prepared_folder
 from dragoman.tasks.estimation import EstimationResult
 from dragoman.tasks.statistical_translation.config import StatisticalRun
 from dragoman.tasks.statistical_translation.tuning import WeightTuning
@@ -64,7 +65,7 @@ class Estimation:
         prepared: folder of prepared corpora; None: the folder `prepared` beside `out`.
         """
         self._threads = run.threads or default_threads()
-        self._folder = prepared or run.out.parent / "prepared"
+        self._folder = prepared or prepared_folder(run.out)
         check_readable(*run.data.corpora)
         if run.bleu_tokenizer != AUTO:
             check_tokenizer(run.bleu_tokenizer)

@@ -32,6 +32,7 @@ from dragoman.statistical.alignment.pair_scoring import pair_scoring
 from dragoman.statistical.alignment.word_aligner import AlignerConfig
 from dragoman.tasks.corpora.job import CorpusJob, ValidationSets
 from dragoman.tasks.corpora.pair_sets import PairSets
+from dragoman.tasks.corpora.prepared_folder import prepared_folder
 from dragoman.tasks.start.settings import load_start
 from dragoman.tasks.translation.aligner_training import add_shortlist, add_word_aligner, check_library, token_links
 from dragoman.tasks.translation.config import TranslationRun
@@ -130,7 +131,7 @@ class TranslationJob(CorpusJob):
         self.run = run = self.run.model_copy(update={"data": self._sets.complete(self.run.data)})
         if self._sets.valid != run.data.valid_sets:
             self._held_out = read_held_out(run, self._sets.valid)
-        data, folder = run.data, run.out.parent / "prepared"
+        data, folder = run.data, prepared_folder(run.out)
         tokenizers = self._tokenizers
         text = run.text if tokenizers is None else tokenizers.with_dropout(run.text.subword.resampling)
         sample, marking = data.vocabulary_sample, self._marking

@@ -13,6 +13,7 @@ from dragoman.checkpoint.systems import NEURAL, SYSTEMS, write_systems
 from dragoman.metrics.registry import METRICS
 from dragoman.models.kinds.statistical import DictionaryConfig, PhraseBasedConfig, StatisticalConfig
 from dragoman.tasks.corpora.pair_sets import PairSets
+from dragoman.tasks.corpora.prepared_folder import prepared_folder
 from dragoman.tasks.statistical_translation.config import StatisticalDataConfig, StatisticalRun
 from dragoman.tasks.statistical_translation.estimate import Estimation
 from dragoman.tasks.translation.config import SystemName, TranslationRun
@@ -141,7 +142,7 @@ def _record(run: TranslationRun, name: SystemName, bleu_tokenizer: str) -> Syste
         started = time.monotonic()
         try:
             with quietly(True):
-                Estimation(_statistical_run(run, name, bleu_tokenizer), run.out.parent / "prepared").run()
+                Estimation(_statistical_run(run, name, bleu_tokenizer), prepared_folder(run.out)).run()
         except DragomanError as error:  # the neural model does not need it
             warn(f"{_title(name)} was not estimated: {error}")
             return None
