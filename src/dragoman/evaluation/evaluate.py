@@ -128,7 +128,7 @@ def evaluate(
 
             def translate(folder: Path) -> list[str]:
                 found = model_for("translate", folder, device, preferred=preferred)
-                return _translate(found, test_set.sources or (), batch_size, settings)
+                return translate_lines(found, test_set.sources or (), batch_size, settings)
 
             curve = measure_learning_curve(
                 Path(cast("str | Path", model)),
