@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from dragoman.evaluation.evaluate import evaluate
     from dragoman.evaluation.evaluate_alignments import evaluate_alignments
     from dragoman.evaluation.evaluate_labels import evaluate_labels
+    from dragoman.evaluation.judgement_sheet import write_sheet
+    from dragoman.evaluation.judgements import evaluate_judgements
     from dragoman.evaluation.minimal_pairs import evaluate_pairs
     from dragoman.evaluation.score import score
     from dragoman.evaluation.text_to_text import evaluate_outputs
@@ -99,6 +101,7 @@ __all__ = [
     "evaluate",
     "evaluate_alignments",
     "evaluate_denoising",
+    "evaluate_judgements",
     "evaluate_labels",
     "evaluate_outputs",
     "evaluate_pairs",
@@ -127,6 +130,7 @@ __all__ = [
     "translate_shards",
     "tune",
     "write_scenes",
+    "write_sheet",
 ]
 
 _MODULES = {
@@ -158,6 +162,7 @@ _MODULES = {
     "evaluate": "evaluation.evaluate",
     "evaluate_alignments": "evaluation.evaluate_alignments",
     "evaluate_denoising": "evaluation.denoising",
+    "evaluate_judgements": "evaluation.judgements",
     "evaluate_labels": "evaluation.evaluate_labels",
     "evaluate_outputs": "evaluation.text_to_text",
     "evaluate_pairs": "evaluation.minimal_pairs",
@@ -186,6 +191,7 @@ _MODULES = {
     "translate_shards": "addons.bulk.translate_shards",
     "tune": "evaluation.tune",
     "write_scenes": "addons.lecture.scene_corpus",
+    "write_sheet": "evaluation.judgement_sheet",
 }
 
 # The folders of the add-ons may be deleted. Without a folder, the names of its functions are missing.

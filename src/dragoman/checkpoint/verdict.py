@@ -137,7 +137,7 @@ class Verdict(Config):
         better = f"It is significantly better than {_named(self.others)}"
         if self.source is not None and self.source.unseen >= 0.05:
             return f"{better}, but 1 word in {1 / self.source.unseen:.0f} was never seen in training."
-        return f"{better}. Read the sentences below before you rely on it."
+        return f"{better}. Read some of its translations before you rely on it."
 
     def reasons(self) -> Iterator[str]:
         """Yield the reasons: the choice of the system, the size of the corpus, and the words that it contains."""

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.config import Config
-from dragoman.training.run.loop import TrainingResult
+from dragoman.training.run.result import TrainingResult
 from dragoman.training.task import IMPORTS, Task
 
 

@@ -14,7 +14,7 @@ from dragoman.base.log import info
 from dragoman.base.settings.load import dump_settings
 from dragoman.checkpoint.folder import CONFIG
 from dragoman.tasks.seeds import SEEDS_FILE, SeedResults
-from dragoman.training.run.loop import TrainingResult
+from dragoman.training.run.result import TrainingResult
 from dragoman.training.task import RunConfig
 
 GRID_FILE = "grid.yaml"

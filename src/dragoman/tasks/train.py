@@ -15,7 +15,8 @@ from dragoman.tasks.estimation import EstimatedRun, estimate_run
 from dragoman.tasks.grid import grid_points, grid_recipe, train_grid
 from dragoman.tasks.registry import TASKS, TRANSLATION, TaskKind, open_job
 from dragoman.tasks.seeds import train_seeds
-from dragoman.training.run.loop import TrainingResult, run
+from dragoman.training.run.loop import run
+from dragoman.training.run.result import TrainingResult
 from dragoman.training.task import RunConfig
 
 Recipe = str | Path | Mapping[str, Any] | RunConfig | EstimatedRun | None

@@ -12,7 +12,7 @@ from dragoman.cli.options import PairsFile, Quiet, ValidPairs, ValidSource, Vali
 from dragoman.cli.setting_names import check_setting_names
 
 if TYPE_CHECKING:
-    from dragoman.training.run.loop import TrainingResult
+    from dragoman.training.run.result import TrainingResult
 
 Text = Path | None
 

@@ -32,7 +32,7 @@ from dragoman.tasks.train import train
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.objectives.sequence_reward import sentence_rewards
 from dragoman.training.run.folder import check_free, contains_run
-from dragoman.training.run.loop import TrainingResult
+from dragoman.training.run.result import TrainingResult
 
 
 def student_recipe(

@@ -4,8 +4,7 @@ import signal
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 
 from torch import Tensor
 
@@ -14,7 +13,6 @@ from dragoman.base.errors import Interrupted
 from dragoman.base.interruption import interruption_message
 from dragoman.base.log import info, warn
 from dragoman.checkpoint.tensors import model_parameters
-from dragoman.checkpoint.verdict import Verdict
 from dragoman.data.batches.plan import BatchPlan
 from dragoman.training.machine.interruption import Interruption, catch_signals
 from dragoman.training.objectives.objective import TrainingPoint
@@ -26,10 +24,10 @@ from dragoman.training.progress.report import (
     NullReporter,
     Reporter,
     RunStatus,
-    ValidationRecord,
     read_history,
 )
 from dragoman.training.run.folder import interrupted_message, saved_message, start_message
+from dragoman.training.run.result import TrainingResult
 from dragoman.training.run.run_length import RunLength
 from dragoman.training.run.session import Session, choose_final, keep_saved_model, write_unfinished
 from dragoman.training.run.setup import assemble
@@ -42,29 +40,6 @@ from dragoman.training.validation import Validation
 
 _GRACE = 5.0
 """Seconds within which a rank may receive the same signal from the user or cluster and from torchrun."""
-
-
-@dataclass(frozen=True)
-class TrainingResult:
-    """The result of a run.
-
-    folder: the model folder. step: number of updates. validation: of the parameters in the folder. reason: why the run
-    ended. history: all validations. first: whether this process is the first rank. verdict: on the model, if any.
-    """
-
-    folder: Path
-    step: int
-    validation: Validation
-    reason: str
-    history: tuple[ValidationRecord, ...]
-    first: bool = True
-    verdict: Verdict | None = None
-
-    def __str__(self) -> str:
-        lines = [f"{self.folder}: the model of step {self.step}; on the validation set"]
-        lines += [f"  {score}" for score in self.validation.scores]
-        lines += [f"  {name}: {one}" for name, one in self.validation.sets.items()]
-        return "\n".join(lines if self.verdict is None else [*lines, self.verdict.explanation])
 
 
 def run(config: RunConfig, open_job: OpenJob, resume: bool = False, profile: bool = False) -> TrainingResult:

@@ -13,6 +13,8 @@ app = CommandGroup(
         "perplexity": Reference(f"{_FOLDER}.perplexity:perplexity"),
         "pairs": Reference(f"{_FOLDER}.pairs:pairs"),
         "alignments": Reference(f"{_FOLDER}.alignments:alignments"),
+        "sheet": Reference(f"{_FOLDER}.sheet:sheet"),
+        "judgements": Reference(f"{_FOLDER}.judgements:judgements"),
         "precision-cost": Reference(f"{_FOLDER}.precision_cost:precision_cost"),
     },
     help="Evaluate translations, labels, language models or alignments. `dragoman evaluate MODEL` scores translations.",
