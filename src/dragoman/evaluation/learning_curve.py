@@ -82,7 +82,7 @@ class LearningCurve:
         rows = self.table()
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-        return "\n".join([f"What would more pairs give? ({self.system})", *lines, self.sentence])
+        return "\n".join([f"What would more pairs give {self.system}?", *lines, self.sentence])
 
     def as_json(self) -> dict[str, Any]:
         """Return all values as JSON types."""
