@@ -11,7 +11,7 @@ from dragoman.cli.options import Quiet
 
 @command(
     "dragoman evaluate sheet --source test.en --hypothesis a.de --out sheet.csv",
-    "dragoman evaluate sheet --source test.en --hypothesis a.de --hypothesis b.de --out sheet.html",
+    "dragoman evaluate sheet --hypothesis a.de --hypothesis b.de --out sheet.html",
     files="--hypothesis",
 )
 def sheet(
@@ -30,10 +30,11 @@ def sheet(
     seed: Annotated[int, typer.Option("--seed", help="Determines the sentences and their order.")] = 1,
     quiet: Quiet = False,
 ) -> None:
-    """Write a sheet on which people judge translations, blind and in random order.
+    """Write a sheet on which people judge translations.
 
-    Each translation of one system gets a score from 0 to 100; of two systems, the better translation is chosen. The
-    file NAME.key.json beside the sheet names the systems: keep it for `dragoman evaluate judgements`.
+    The systems are not named, and the order is random. Each translation of one system gets a score from 0 to 100; of
+    two systems, the better translation is chosen. The file NAME.key.json beside the sheet names the systems: keep it
+    for `dragoman evaluate judgements`.
     """
     from dragoman.evaluation.judgement_sheet import write_sheet
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     "dragoman evaluate runs/en-de",
     "dragoman evaluate runs/en-de --source test.en --reference test.de",
     usual="--source --reference --pairs --hypothesis --metric --examples --verdict --learning-curve --json --to "
-    "--beam --device --threads --quiet",
+    "--beam --threads --quiet",
     files="--source and --reference",
 )
 def translations(
@@ -83,8 +83,7 @@ def translations(
         bool,
         typer.Option(
             "--learning-curve",
-            help="Show what more pairs would give: train the model on a quarter and on half of its pairs, with the "
-            "settings and time limit of its run.",
+            help="Show what more pairs would give: train on a quarter and on half of them, as in the run.",
         ),
     ] = False,
     as_json: Json = False,
