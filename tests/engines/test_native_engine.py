@@ -269,6 +269,7 @@ def test_address_and_undefined_behaviour_sanitizers(tmp_path: Path) -> None:
     assert done.stdout == "searched\n"
 
 
+@pytest.mark.slow
 def test_thread_sanitizer(tmp_path: Path) -> None:
     """It reports no data race between the workers of a session, the members of a team and the thread that submits."""
     sanitizer_library("libtsan.so")

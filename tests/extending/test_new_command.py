@@ -70,6 +70,7 @@ def test_commands_that_cannot_be_imported_are_left_out_and_explained(tmp_path: P
     assert "Train a model." in run(tmp_path, "train", "--help").stdout, "names of the core cannot be replaced"
 
 
+@pytest.mark.slow  # tests/architecture/test_core.py runs commands without them
 def test_the_command_line_works_without_the_folders_of_add_ons(tmp_path: Path) -> None:
     copy = tmp_path / "source"
     # compiled modules are copied too, except those that another process is still writing

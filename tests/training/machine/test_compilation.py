@@ -102,7 +102,7 @@ def test_gradients_are_those_of_uncompiled_layers(changes: dict[str, Any], longe
     for rows, source, target in SHAPES[: 2 if longer and not changes else 1]:
         read = batch(rows, source + longer, target + longer)
         expected = gradient(plain, read)
-        for each in (read, packed(read)) if longer else (read,):
+        for each in (read, packed(read)) if longer and not changes else (read,):
             torch.testing.assert_close(gradient(compiled, each), expected, rtol=1e-4, atol=1e-4)
     assert counting.graphs, "nothing was compiled"
 
@@ -122,12 +122,12 @@ def test_one_graph_for_all_encoder_layers_and_one_for_all_decoder_layers(
     compiled, counting = model(dropout=0.1, positions={"kind": positions}), Counting()
     compile_layers(compiled, CPU, counting)
     more = 18 if shaped is packed else 0  # further rows, so that their number is not the model's width
-    for rows, source, target in SHAPES:
+    for rows, source, target in SHAPES[: None if positions == "sinusoidal" else 3]:
         gradient(compiled, shaped(batch(rows + more, source + LONG, target + 2 * LONG)))
     # torch treats two sizes that are equal in the first batch as one, and recompiles once
     assert 2 <= counting.graphs <= 4
     before = counting.graphs
-    for rows, source, target in SHAPES[:2]:
+    for rows, source, target in SHAPES[:1]:
         gradient(compiled, shaped(batch(rows + more + 9, source + 2 * LONG, target + 3 * LONG)))
     assert counting.graphs == before
 
