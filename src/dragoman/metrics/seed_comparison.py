@@ -97,7 +97,8 @@ def _resampled_means(
         )
         for rows in system
     ]
-    return np.mean(scores, axis=0)
+    means: NDArray[np.float64] = np.stack(scores).mean(0)
+    return means
 
 
 def _student_cumulative(freedom: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
