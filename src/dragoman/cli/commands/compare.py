@@ -13,7 +13,7 @@ from dragoman.cli.options import BatchSize, Device, PairsFile, Quiet, Threads
 
 @command(
     "dragoman compare runs/rnn runs/transformer",
-    "dragoman compare runs/a/seed-* runs/b/seed-* --source test.en --reference test.de",
+    "dragoman compare runs/rnn runs/transformer --format latex --draw curves.svg",
     usual="--source --reference --pairs --metric --format --output --draw --to --beam --device --threads --quiet",
     files="--source and --reference",
 )
