@@ -81,6 +81,7 @@ def test_a_figure_is_the_same_as_data_and_as_files(name: str, tmp_path: Path) ->
     assert [path.read_bytes() for path in paths[:2]] == before, "the same figure gives the same bytes"
 
 
+@pytest.mark.slow
 def test_another_process_imports_matplotlib_only_to_draw_and_writes_the_same_bytes(tmp_path: Path) -> None:
     program = (
         "import importlib, pkgutil, sys, dragoman.figures as figures\n"

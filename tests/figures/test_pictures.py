@@ -75,6 +75,7 @@ def test_curves_show_training_and_validation(tmp_path: Path) -> None:
     assert _share(tmp_path / "training.png", ORANGE) == 0
 
 
+@pytest.mark.slow
 def test_a_single_report_is_visible(tmp_path: Path) -> None:
     draw_curves(_log(tmp_path / "log.jsonl", 10), tmp_path / "curves.png")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["curves.png", "log.jsonl"], "a temporary file remains"
@@ -83,6 +84,7 @@ def test_a_single_report_is_visible(tmp_path: Path) -> None:
     assert (np.abs(learning_rate - np.array(BLUE)).max(-1) <= 2).sum() > 4
 
 
+@pytest.mark.slow
 def test_an_incomplete_last_line_and_invalid_numbers_are_left_out(tmp_path: Path) -> None:
     log = _log(tmp_path / "log.jsonl", 100)
     draw_curves(log, tmp_path / "whole.png")

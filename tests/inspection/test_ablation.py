@@ -234,6 +234,7 @@ def test_the_native_engine_of_a_predictor_does_not_hide_heads(tmp_path: Path) ->
     assert_close(ablate_heads(native, SOURCE, [head]).after, ablate_heads(one, SOURCE, [head]).after)
 
 
+@pytest.mark.slow
 def test_the_preferred_engine_of_a_translator_does_not_hide_heads(tmp_path: Path) -> None:
     write_tiny_model(tmp_path / "model")
     head = "decoder.self_attention:1:1"

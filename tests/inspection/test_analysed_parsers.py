@@ -47,6 +47,7 @@ def test_the_terms_of_a_chart_are_its_constituents() -> None:
     assert sorted(terms) == sorted(" ".join(WORDS[start:end]) for start, end in spans)
 
 
+@pytest.mark.slow
 def test_without_a_head_the_tree_is_predicted_again() -> None:
     model = generator()
     ids, changed = model.subject(SOURCE).target_ids, set()

@@ -138,6 +138,7 @@ def test_shapes_and_sums_for_any_lengths(
 MODELS: dict[str, Any] = {}
 
 
+@pytest.mark.slow
 def test_saved_arrays_are_read_again_and_named(tmp_path: Path) -> None:
     inspection = inspect(translator(tmp_path / "model"), SOURCE, target=TARGET)
     files = inspection.save(tmp_path / "out")
@@ -203,6 +204,7 @@ def test_the_command_writes_a_folder(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "already exists" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_command_takes_a_language_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_tiny_language_model(tmp_path / "model")
     command = ["inspect", str(tmp_path / "model"), "a dog", "--out", str(tmp_path / "out")]

@@ -69,7 +69,10 @@ def test_the_distribution_after_a_prefix_is_that_at_its_position() -> None:
     assert texts[0].tokens == texts[1].tokens
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(
+    "family",
+    [pytest.param(each, marks=pytest.mark.slow if each in ("convolutional", "bytenet") else ()) for each in FAMILIES],
+)
 def test_the_own_translation_forced_has_its_own_score(family: str) -> None:
     model = translator(family, 5)
     end_translations(model, SOURCE)

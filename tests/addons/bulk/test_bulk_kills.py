@@ -114,6 +114,7 @@ def test_no_statistics_dashboard_or_open_port(cluster: Any) -> None:
     assert all(address.endswith("0100007F") for address in ports), ports
 
 
+@pytest.mark.slow
 def test_a_cluster_translates_what_this_process_translates(cluster: Any, model: Path, tmp_path: Path) -> None:
     files, out = write_shards(tmp_path / "in", 4), tmp_path / "out"
     done = translate_shards(model, tmp_path / "in", out, source_field="t.en", actors=1, **HOW)

@@ -1,5 +1,7 @@
 """Annotations of sentences of the embedded corpus: numbers, tenses, parts of speech and constituents."""
 
+import pytest
+
 from dragoman.addons.lecture.grammar.tree import Clause, Phrase, Utterance
 from lecture_code.annotations import annotate, constituents, token_positions
 from lecture_code.models import short_corpus
@@ -26,6 +28,7 @@ def test_words_of_a_sentence_by_hand() -> None:
     assert token_positions(["farm", *pieces], words) is None
 
 
+@pytest.mark.slow
 def test_every_word_of_the_corpus_is_annotated() -> None:
     corpus = short_corpus()
     for sentence in corpus.test:

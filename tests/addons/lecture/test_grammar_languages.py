@@ -26,7 +26,7 @@ from dragoman.addons.lecture.grammar.tree import Clause, Gap, Name, Phrase, Pron
 
 @pytest.fixture(scope="module")
 def corpus() -> EmbeddedCorpus:
-    return generate(3, 3000, 0, 0)
+    return generate(3, 1200, 0, 0)
 
 
 def say(clause: Clause, **more: object) -> tuple[str, str, str]:

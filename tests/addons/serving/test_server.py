@@ -123,6 +123,7 @@ def wait_for_end(processes: list[int]) -> None:
     wait_until(lambda: not any(Path(f"/proc/{each}").exists() for each in processes), f"{processes} do not end")
 
 
+@pytest.mark.slow
 def test_workers_killed_under_load(server: Server, tmp_path: Path) -> None:
     write_tiny_model(tmp_path / "model")
     uncached = tmp_path / "serve.yaml"

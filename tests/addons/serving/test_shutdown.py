@@ -42,6 +42,7 @@ def upload(url: str, answers: list[tuple[int, str, bytes]]) -> threading.Thread:
     return thread
 
 
+@pytest.mark.slow
 def test_a_file_that_takes_longer_than_the_shutdown_is_answered_in_json(server: Server, tmp_path: Path) -> None:
     write_tiny_model(tmp_path / "model")
     config = tmp_path / "serve.yaml"
@@ -69,13 +70,14 @@ def is_closed(url: str) -> bool:
     return False
 
 
-def test_a_second_signal_ends_the_process_at_once(server: Server, tmp_path: Path) -> None:
-    write_tiny_model(tmp_path / "model")
+@pytest.mark.parametrize("workers", [[], pytest.param(["--workers", "1"], marks=pytest.mark.slow)], ids=["0", "1"])
+def test_a_second_signal_ends_the_process_at_once(workers: list[str], server: Server, tmp_path: Path) -> None:
     """Its workers end, too."""
-    arguments = (str(tmp_path / "model"), "--languages", "en-de", "--engine", "torch", "--workers", "1")
+    write_tiny_model(tmp_path / "model")
+    arguments = (str(tmp_path / "model"), "--languages", "en-de", "--engine", "torch", *workers)
     with running(server, tmp_path, *arguments) as (process, url):
         processes = processes_of(process.pid)
-        assert processes
+        assert bool(processes) == bool(workers)
         connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=PATIENCE)
         connection.putrequest("POST", "/translate_file")  # a request that never ends
         connection.putheader("content-type", "multipart/form-data; boundary=x")

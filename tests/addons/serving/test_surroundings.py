@@ -56,7 +56,7 @@ def asked(url: str, text: str) -> str | int:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
-@pytest.mark.parametrize("log", ["full", "closed"])
+@pytest.mark.parametrize("log", ["full", pytest.param("closed", marks=pytest.mark.slow)])
 def test_a_log_that_cannot_be_written(log: str, server: Server, tmp_path: Path) -> None:
     if log == "full":
         (tmp_path / "stderr").symlink_to("/dev/full")

@@ -142,7 +142,7 @@ def stop_after(windows: int):
     return tell
 
 
-@pytest.mark.parametrize("drawn", [False, True])
+@pytest.mark.parametrize("drawn", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_stopped_run_resumes_to_the_same_bytes(tmp_path: Path, translator: Translator, drawn: bool) -> None:
     lines = [f"{line} {number % 4}" for number in range(6) for line in KNOWN]
     changes = (

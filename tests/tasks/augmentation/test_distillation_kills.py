@@ -3,6 +3,7 @@
 import shutil
 from pathlib import Path
 
+import pytest
 from trained_model import FOLDER as TEACHER
 from trained_model import PAIRS
 from training_runs import RUN, Server, differences, outcome
@@ -15,6 +16,7 @@ COMMAND = [
 ]
 
 
+@pytest.mark.slow
 def test_a_killed_distillation_is_resumed_in_either_phase(server: Server, tmp_path: Path) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     for folder in (whole, killed):

@@ -171,7 +171,9 @@ def write_tagged(path: Path, count: int, seed: int) -> Path:
     return path
 
 
-@pytest.mark.parametrize("encoder", [ENCODER, {"kind": "causal", "decoder": ENCODER}])
+@pytest.mark.parametrize(
+    "encoder", [ENCODER, pytest.param({"kind": "causal", "decoder": ENCODER}, marks=pytest.mark.slow)]
+)
 def test_a_tagger_reads_parts_of_speech(encoder: dict[str, Any], tmp_path: Path) -> None:
     corpora = {
         name: {"path": str(write_tagged(tmp_path / f"{name}.conll", count, seed)), "features": [2]}

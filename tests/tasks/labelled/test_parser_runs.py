@@ -118,6 +118,7 @@ def test_a_generated_grammar_is_learned(
         predictor.predict([ParsedSentence(("a",), tag="wsj")])
 
 
+@pytest.mark.slow
 def test_a_parser_learns_from_its_own_trees_beside_correct_ones_and_starts_another(
     treebank: Path, tmp_path: Path
 ) -> None:

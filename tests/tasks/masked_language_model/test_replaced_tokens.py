@@ -198,6 +198,7 @@ def body(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "body"
 
 
+@pytest.mark.slow
 def test_a_resumed_run_ends_like_an_uninterrupted_one(body: Path, tmp_path: Path) -> None:
     train(recipe(tmp_path, train={"max_steps": 2}), quiet=True)
     assert train(recipe(tmp_path), resume=True, quiet=True).step == 4

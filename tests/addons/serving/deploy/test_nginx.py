@@ -118,6 +118,7 @@ def test_stopping_one_of_two_servers_loses_no_request(tmp_path: Path) -> None:
             assert {translated(url, "two") for _ in range(20)} == {"TWO"}
 
 
+@pytest.mark.slow
 @needs_nginx
 def test_documents_through_nginx(tmp_path: Path) -> None:
     """Large ones are accepted, and the link can be opened whichever server has the file."""
@@ -148,6 +149,7 @@ def test_errors_of_nginx_have_the_form_of_the_servers(tmp_path: Path) -> None:
     assert (answer.status_code, list(answer.json()), answer.headers["retry-after"]) == (503, ["error"], "5")
 
 
+@pytest.mark.slow
 @needs_nginx
 def test_what_has_begun_is_not_repeated(tmp_path: Path) -> None:
     """A request that takes too long fails alone: no other server repeats it, and both serve others meanwhile."""

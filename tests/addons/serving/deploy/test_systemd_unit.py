@@ -58,6 +58,7 @@ def test_every_setting_is_emulated_or_listed() -> None:
     assert set(service()) == EMULATED | OF_THE_MANAGER | OF_THE_KERNEL
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sandbox.obstacle() is not None, reason=f"no sandbox: {sandbox.obstacle()}")
 def test_a_server_under_the_restrictions_of_the_unit(tmp_path: Path) -> None:
     """It compiles its engine into the cache folder, translates, and ends in time after SIGTERM."""

@@ -4,6 +4,7 @@ import io
 from pathlib import Path
 from typing import Any
 
+import pytest
 from browser_tabs import Tabs, expect
 from docx import Document
 from page_server import SLOW, page_served
@@ -83,6 +84,7 @@ def test_documents_are_translated_as_a_whole(tab: Any, tmp_path: Path) -> None:
     expect(box).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_a_long_text_is_a_document(tab: Any) -> None:
     """A text too long for the text field is still translated by the server."""
     drop(tab, "book.txt", b"a dog\n" * 3000, "text/plain")
@@ -112,6 +114,7 @@ def test_a_cancelled_document_is_not_translated(tab: Any) -> None:
     expect(tab.locator("#document-link")).to_have_text("Download quick.de.docx")
 
 
+@pytest.mark.slow
 def test_a_server_with_keys_is_sent_the_key(browser: Any, tmp_path: Path) -> None:
     with Keys(tmp_path / "keys.sqlite") as keys:
         key = keys.add("somebody").text

@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+import pytest
 from browser_tabs import Tabs, expect
 
 
@@ -97,6 +98,7 @@ def test_languages_and_glossaries_are_remembered_and_texts_are_not(tab: Any) -> 
     expect(tab.locator("#glossary-count")).to_have_text("")
 
 
+@pytest.mark.slow
 def test_a_browser_that_stores_nothing(tabs: Tabs) -> None:
     tab = tabs.open()
     tab.add_init_script(

@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+import pytest
 from browser_tabs import Tabs, expect, stop_clock
 from page_server import SLOW, PageServer, page_served
 
@@ -31,6 +32,7 @@ def test_typed_text_is_translated_after_a_pause(tab: Any) -> None:
     expect(tab.locator("#state-text")).to_have_text("")
 
 
+@pytest.mark.slow
 def test_layout_is_kept(tab: Any) -> None:
     write(tab, "  a b\n\n\t- c d\n")
     expect(tab.locator("#state")).to_have_attribute("data-state", "done")
@@ -50,6 +52,7 @@ def test_late_answers_are_not_shown_and_their_requests_are_cancelled(tab: Any) -
     assert len(given_up) == 1 and "a slow text" in given_up[0]
 
 
+@pytest.mark.slow
 def test_the_page_recovers_when_the_server_returns(tabs: Tabs, site: PageServer) -> None:
     tabs.expected = ("Failed to load resource",)
     tab = tabs.open()
@@ -110,6 +113,7 @@ def test_retry_after_is_respected(tabs: Tabs) -> None:
     assert len(asked) == 3
 
 
+@pytest.mark.slow
 def test_internal_errors_are_shown_and_retried_manually(tabs: Tabs) -> None:
     tabs.expected = ("status of 500",)
     tab = tabs.open()
@@ -173,6 +177,7 @@ def test_copy_clear_and_example(tabs: Tabs) -> None:
     expect(tab.get_by_role("button", name="Try an example")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_copying_without_a_clipboard(tab: Any) -> None:
     """Pages loaded by http from another machine have no clipboard."""
     tab.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined})")

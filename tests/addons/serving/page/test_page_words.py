@@ -85,6 +85,7 @@ def test_keys_move_from_word_to_word(tab: Any) -> None:
     expect(tab.get_by_role("button", name="Copy")).to_be_focused()
 
 
+@pytest.mark.slow
 def test_an_alternative_is_chosen_by_keyboard(tab: Any) -> None:
     translated(tab, "a dog runs. It barks")
     tab.locator(".sentence").nth(1).focus()
@@ -123,19 +124,19 @@ def test_an_alternative_is_chosen_by_mouse_and_lasts_until_the_text_changes(tab:
     expect(tab.locator("#translation")).to_have_text("ANOTHER")
 
 
-def test_a_server_that_gives_fewer_alternatives_or_none(browser: Any) -> None:
-    for most, expected in ((2, 2), (0, 0)):
-        with page_served("en-de", limits={"alternatives": most}) as server:
-            tabs = Tabs(browser, server.address)
-            tabs.expected = ("status of 400",)
-            tab = tabs.open()
-            translated(tab, "a dog")
-            tab.locator(".sentence").click()
-            box = tab.get_by_role("dialog")
-            expect(box.get_by_role("button")).to_have_count(expected)
-            if not expected:
-                expect(box).to_contain_text("There are no alternatives")
-            tabs.close()
+@pytest.mark.parametrize("most", [0, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_server_that_gives_fewer_alternatives_or_none(browser: Any, most: int) -> None:
+    with page_served("en-de", limits={"alternatives": most}) as server:
+        tabs = Tabs(browser, server.address)
+        tabs.expected = ("status of 400",)
+        tab = tabs.open()
+        translated(tab, "a dog")
+        tab.locator(".sentence").click()
+        box = tab.get_by_role("dialog")
+        expect(box.get_by_role("button")).to_have_count(most)
+        if not most:
+            expect(box).to_contain_text("There are no alternatives")
+        tabs.close()
 
 
 def test_the_glossary_is_sent(tab: Any) -> None:

@@ -302,7 +302,7 @@ def test_documents_that_take_too_long_are_given_up() -> None:
     assert answer.status_code == 503 and "took longer than 0.2 seconds" in answer.json()["error"], answer.text
 
 
-@pytest.mark.parametrize(("seconds", "status"), [(PATIENCE, 200), (0.3, 503)])
+@pytest.mark.parametrize(("seconds", "status"), [pytest.param(PATIENCE, 200, marks=pytest.mark.slow), (0.3, 503)])
 def test_documents_are_freed_at_once(seconds: float, status: int) -> None:
     """The garbage collector, which runs rarely in a server, is not needed, whether a document is translated or not."""
 

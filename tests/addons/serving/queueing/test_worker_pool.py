@@ -92,6 +92,7 @@ def test_workers_give_the_results_of_the_translator(translator: Translator, pool
         assert [[each.tokens for each in some] for some in found] == [[each.tokens for each in some] for some in wanted]
 
 
+@pytest.mark.slow
 def test_processes_end_when_the_pool_is_garbage_collected(
     translator: Translator, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -66,6 +66,7 @@ def test_links_and_measures_are_those_of_python(tabs: WorkbenchTabs, server: Wor
     assert len(shapes) == len(figure.aligners), "layers differ not only by their colours"
 
 
+@pytest.mark.slow
 def test_the_keyboard_reads_every_cell(tabs: WorkbenchTabs, server: WorkbenchServer) -> None:
     figure = figure_of(server, others=("hmm",))
     tab = tabs.open(f"view=alignment&{PAIR}&others=hmm")
@@ -128,6 +129,7 @@ def test_layers_are_switched_without_the_server(tabs: WorkbenchTabs, server: Wor
     expect(tab.get_by_role("checkbox", name="gradient", exact=True)).not_to_be_checked()
 
 
+@pytest.mark.slow
 def test_annotated_links_that_are_typed_keep_the_translation(tabs: WorkbenchTabs, server: WorkbenchServer) -> None:
     own = server.workspace.align("one", "a dog runs", "", "", ()).target
     tab = tabs.open("view=alignment&source=a+dog+runs")
@@ -211,6 +213,7 @@ def test_links_that_are_missing_are_explained(tabs: WorkbenchTabs, fragment: str
     expect(tab.locator(".map-cells")).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_a_saved_figure_is_that_of_the_command(tabs: WorkbenchTabs, server: WorkbenchServer, tmp_path: Path) -> None:
     """Also with a word aligner, and without the layers that are off."""
     tab = tabs.open(f"view=alignment&{PAIR}&{GOLD}&others=hmm&off=gradient")

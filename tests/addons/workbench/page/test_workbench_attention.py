@@ -163,7 +163,7 @@ def test_lines_of_a_token_are_shown_and_spoken(tabs: WorkbenchTabs, server: Work
     expect(tab.locator(".lines path.is-lit")).to_have_count(int((weights[0] >= 0.02).sum()))
 
 
-@pytest.mark.parametrize("side", ["row", "column"])
+@pytest.mark.parametrize("side", ["row", pytest.param("column", marks=pytest.mark.slow)])
 def test_a_token_is_highlighted_in_all_pictures(tabs: WorkbenchTabs, server: WorkbenchServer, side: str) -> None:
     """By pointer and by keyboard; its mean over the heads is shown at the tokens of the other side."""
     maps = server.workspace.inspect("one", "a dog runs", "ein Hund", "").kinds["decoder.cross_attention"]
@@ -215,7 +215,7 @@ def test_a_cell_and_a_line_highlight_their_tokens(tabs: WorkbenchTabs) -> None:
     expect(tab.get_by_role("listbox", name="Keys (columns)").locator("[aria-selected=true]")).to_have_count(1)
 
 
-@pytest.mark.parametrize("side", ["encoder", "decoder"])
+@pytest.mark.parametrize("side", [pytest.param("encoder", marks=pytest.mark.slow), "decoder"])
 def test_the_rollout_is_shown_beside_the_heads(tabs: WorkbenchTabs, server: WorkbenchServer, side: str) -> None:
     loaded = server.workspace.model("one").loaded
     rollouts = attention_rollout(loaded, "a dog runs", SubjectSettings(target="ein Hund"))

@@ -136,6 +136,7 @@ def test_a_checkpoint_can_be_inspected_by_other_views(tabs: WorkbenchTabs, serve
     expect(tab.get_by_label("Model", exact=True).locator("option")).to_have_text(["one", "two", "trained"])
 
 
+@pytest.mark.slow
 def test_linked_words_are_read(tabs: WorkbenchTabs, server: WorkbenchServer) -> None:
     figure = comparison(server)
     source, target = sorted(figure.links[0])[0]
@@ -159,6 +160,7 @@ def test_linked_words_are_read(tabs: WorkbenchTabs, server: WorkbenchServer) -> 
     expect(rows).to_have_count(sum(map(len, figure.translations)))
 
 
+@pytest.mark.slow
 def test_a_file_is_stepped_through_by_the_largest_difference(
     tabs: WorkbenchTabs, server: WorkbenchServer, tmp_path: Path
 ) -> None:
@@ -277,6 +279,7 @@ def test_two_instances_share_no_ids(tabs: WorkbenchTabs) -> None:
     assert found["texts"][:2] == found["texts"][:1:-1]
 
 
+@pytest.mark.slow
 def test_saved_figures_are_those_of_the_command(
     tabs: WorkbenchTabs, folders: list[Path], tmp_path: Path, server: WorkbenchServer
 ) -> None:

@@ -65,6 +65,7 @@ def test_views_share_the_sentence_and_keep_their_own_settings(tabs: WorkbenchTab
     assert "model=two" in tab.evaluate("location.hash") and "layer=1" in tab.evaluate("location.hash")
 
 
+@pytest.mark.slow
 def test_the_sentence_outlives_views_without_one(tabs: WorkbenchTabs) -> None:
     tab = tabs.open(f"view=attention&{SENTENCE}&model=two")
     for name in ("Training", "Positions and masks"):
@@ -129,6 +130,7 @@ def test_a_view_without_content_says_why(tabs: WorkbenchTabs) -> None:
         expect(tab.get_by_role("group", name="Save a figure")).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_a_server_that_is_gone_and_returns(tabs: WorkbenchTabs, server: WorkbenchServer) -> None:
     tabs.expected = ("ERR_CONNECTION_REFUSED", "ERR_EMPTY_RESPONSE", "ERR_INCOMPLETE_CHUNKED")
     tab = tabs.open(f"view=attention&{SENTENCE}")
@@ -222,6 +224,7 @@ def test_axe_finds_nothing(tabs: WorkbenchTabs, views: list[str]) -> None:
     assert not found, "\n".join(found)
 
 
+@pytest.mark.slow
 def test_narrow_screens_do_not_scroll_sideways(tabs: WorkbenchTabs) -> None:
     tab = tabs.open(viewport={"width": 320, "height": 640})
     for fragment in VIEWS:

@@ -61,6 +61,7 @@ def test_values_are_those_of_the_formula(tabs: WorkbenchTabs) -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_products_rise_where_the_documentation_says(tabs: WorkbenchTabs) -> None:
     tab = tabs.open("view=positions&length=4")
     wait_until_drawn(tab)
@@ -109,6 +110,7 @@ def test_the_cursor_reads_a_value(tabs: WorkbenchTabs) -> None:
     )
 
 
+@pytest.mark.slow
 def test_schemes_inside_attention_have_weights(tabs: WorkbenchTabs) -> None:
     tab = tabs.open("view=positions&base=5000")
     wait_until_drawn(tab)
@@ -145,6 +147,7 @@ def test_masks_hide_the_future_and_padding(tabs: WorkbenchTabs) -> None:
     expect(cells).to_have_text([f"{value:.6f}" for value in [1, 1, 1, 0, 0] * 5])
 
 
+@pytest.mark.slow
 def test_the_shown_figure_is_saved(tabs: WorkbenchTabs, server: WorkbenchServer, tmp_path: Path) -> None:
     """The same bytes as those of `dragoman workbench figures`."""
     fragment = "view=positions&picture=products&width=16&length=6"

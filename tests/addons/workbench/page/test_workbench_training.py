@@ -71,6 +71,7 @@ def test_the_cursor_reads_the_values_of_all_runs(tabs: WorkbenchTabs, runs: list
     expect(tab.locator(".curve-panel").first.locator(".readout")).to_have_text(re.compile("^step 30: "))
 
 
+@pytest.mark.slow
 def test_an_extreme_value_is_not_thinned_away(tabs: WorkbenchTabs, runs: list[Path]) -> None:
     with (runs[0] / "log.jsonl").open("a", encoding="utf-8") as log:
         log.writelines(f'{{"step": {step}, "loss": {900 if step == 7777 else 1}}}\n' for step in range(32, 20_000))

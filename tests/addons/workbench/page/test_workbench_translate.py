@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+import pytest
 from browser_tabs import stop_clock
 from workbench_server import WorkbenchServer
 from workbench_tabs import WorkbenchTabs, expect, wait_until_drawn
@@ -107,6 +108,7 @@ def test_linked_words_are_highlighted(tabs: WorkbenchTabs, server: WorkbenchServ
     expect(tab.locator("#announced")).to_have_text(re.compile(r": from "))
 
 
+@pytest.mark.slow
 def test_an_example_is_offered(tabs: WorkbenchTabs) -> None:
     tab = tabs.open("view=translate")
     expect(tab.locator("main > .state")).to_have_text(re.compile("Enter a sentence to see its translations"))

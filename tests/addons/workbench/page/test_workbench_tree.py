@@ -38,6 +38,7 @@ def test_the_tree_is_that_of_the_search(tabs: WorkbenchTabs, server: WorkbenchSe
     expect(tab.locator(".verdict")).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_a_wider_beam_is_searched_again(tabs: WorkbenchTabs, server: WorkbenchServer) -> None:
     tab = tabs.open(f"view=tree&{SENTENCE}&beam=1")
     wait_until_drawn(tab)
@@ -87,6 +88,7 @@ def test_arrow_keys_walk_along_the_tree(tabs: WorkbenchTabs) -> None:
     expect(tab.locator(".single .readout")).to_have_text(re.compile("continued"))
 
 
+@pytest.mark.slow
 def test_exact_search_tells_errors_of_the_search_from_those_of_the_model(tabs: WorkbenchTabs) -> None:
     tab = tabs.open("view=tree&example=hidden&beam=2")
     wait_until_drawn(tab)
@@ -115,6 +117,7 @@ def test_an_exact_search_that_ends_early_says_what_is_not_excluded(tabs: Workben
     expect(tab.get_by_label("Exact search")).to_have_value("5")
 
 
+@pytest.mark.slow
 def test_a_tree_of_the_lecture_needs_no_sentence_and_no_model(browser: Any) -> None:
     with workbench_served([]) as empty:
         tabs = WorkbenchTabs(browser, empty.address)

@@ -133,6 +133,7 @@ def test_the_lens_shows_what_the_decoder_would_predict_after_each_layer(
     assert "layer" not in tab.evaluate("location.hash")
 
 
+@pytest.mark.slow
 def test_changes_are_undone_one_by_one(tabs: WorkbenchTabs) -> None:
     tab = tabs.open(f"view=what-if&{SENTENCE}")
     wait_until_drawn(tab)
@@ -161,6 +162,7 @@ def test_changes_are_undone_one_by_one(tabs: WorkbenchTabs) -> None:
     expect(undo).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_a_decoder_without_a_lens_says_so(tabs: WorkbenchTabs) -> None:
     tab = tabs.open(f"view=what-if&model=recurrent&{SENTENCE}")
     wait_until_drawn(tab)
