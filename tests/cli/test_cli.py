@@ -52,11 +52,12 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
 
 
 def test_translate_reads_stdin_and_writes_as_many_lines(
-    server: Server, tiny_model_folder: Path, source: Path, tmp_path: Path
+    tiny_model_folder: Path, source: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    process = server.start(tmp_path, "translate", str(tiny_model_folder), "--threads", "1", stdin=str(source))
-    assert process.wait() == 0, process.said
-    lines = (tmp_path / "stdout").read_bytes().decode().split("\n")
+    with source.open(encoding="utf-8") as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        assert main(["translate", str(tiny_model_folder)]) == 0
+    lines = capfdbinary.readouterr().out.decode().split("\n")
     assert lines.pop() == ""
     expected = [line.replace("\n", " ") for line in Translator.load(tiny_model_folder).translate(SOURCES)]
     assert lines == expected

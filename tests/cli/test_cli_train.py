@@ -73,6 +73,7 @@ def test_odd_file_names_are_used_unchanged(given, tmp_path: Path) -> None:
     assert config.out == Path("null")
 
 
+@pytest.mark.slow
 @pytest.mark.real_reports
 def test_a_run_resumes_with_its_folder_alone(corpus: list[str], tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     out = tmp_path / "run"

@@ -69,7 +69,12 @@ def test_the_command_after_an_interruption_resumes_the_run(
 
 @pytest.mark.parametrize(
     ("to", "kind"),
-    [("ctranslate2", "bpe"), ("ctranslate2", "learned"), ("ctranslate2", "imported"), ("marian", "imported")],
+    [
+        ("ctranslate2", "bpe"),
+        ("ctranslate2", "learned"),
+        pytest.param("ctranslate2", "imported", marks=pytest.mark.slow),
+        ("marian", "imported"),
+    ],
 )
 def test_the_command_after_an_export_translates(
     to: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said

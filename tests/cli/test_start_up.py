@@ -66,6 +66,7 @@ print(gc.get_threshold() == usual, gc.callbacks)
 """
 
 
+@pytest.mark.slow
 def test_a_command_collects_no_garbage_while_it_imports_and_when_it_ends() -> None:
     result = subprocess.run([sys.executable, "-c", COMMAND], capture_output=True, text=True, check=True)
     *_, imports, after, end = result.stdout.splitlines()

@@ -197,6 +197,7 @@ def test_what_cannot_be_measured(measured: Path, tmp_path: Path, capsys: pytest.
     assert json.loads(capsys.readouterr().out)["sentences"] == COUNT
 
 
+@pytest.mark.slow
 def test_a_large_set_is_sampled_and_a_slow_measurement_ends(
     measured: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -79,7 +79,7 @@ def close(found: list[Hypothesis], expected: list[Hypothesis]) -> bool:
     )
 
 
-@pytest.mark.parametrize("seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in (3, 4))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 5))])
 def test_finds_what_the_search_finds(seed: int) -> None:
     """With prefixes, n-best lists, length limits and penalties; finished sentences are replaced by others."""
     chance = random.Random(seed)

@@ -108,6 +108,7 @@ def test_the_search_finds_what_reading_each_hypothesis_with_both_models_finds(se
     np.testing.assert_allclose([each.score for each in found], [score for _, score in expected], atol=1e-4)
 
 
+@pytest.mark.slow
 def test_batches_and_order_change_nothing(folders: list[Path]) -> None:
     translator = Translator.load(folders, "cpu")
     request = translator.request(beam=3, nbest=2)

@@ -96,7 +96,7 @@ def same(found: list[Translation], expected: list[Translation]) -> None:
         assert one.log_probability == pytest.approx(other.log_probability, abs=1e-4)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(mixed(), st.integers(1, 8))
 def test_mixed_requests_equal_each_alone(lines: list[tuple[str, Request]], batch_size: int) -> None:
     texts, wanted = zip(*lines, strict=True)

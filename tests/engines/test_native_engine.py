@@ -252,6 +252,7 @@ def test_a_library_of_another_layout_is_refused(monkeypatch: pytest.MonkeyPatch)
     library.load.cache_clear()
 
 
+@pytest.mark.slow
 def test_address_and_undefined_behaviour_sanitizers(tmp_path: Path) -> None:
     """They report no error for models of odd widths and requests of odd lengths."""
     preload = [sanitizer_library(name) for name in ("libasan.so", "libubsan.so")]

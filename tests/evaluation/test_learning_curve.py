@@ -43,6 +43,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return train(recipe, quiet=True).folder
 
 
+@pytest.mark.slow
 def test_the_system_is_trained_on_parts_of_the_pairs(
     trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

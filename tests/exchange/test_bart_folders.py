@@ -108,7 +108,7 @@ def test_further_training_learns_the_first_word(tmp_path: Path) -> None:
     machine = {"device": "cpu", "precision": "float32", "threads": 1, "average": {"count": 0}}
     recipe = {
         "data": {"train": corpus, "valid": corpus},
-        "train": {"start": str(tmp_path / "ours"), "max_steps": 60, "schedule": schedule, **machine},
+        "train": {"start": str(tmp_path / "ours"), "max_steps": 40, "schedule": schedule, **machine},
         "out": str(tmp_path / "run"),
     }
     train(recipe, quiet=True)

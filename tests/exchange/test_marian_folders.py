@@ -125,7 +125,7 @@ SPELT = ["</s>", "<pad>", "<unk>", "<s>", ">>", "<<", *CODES, ">>xx<<", "▁", "
 TEXT = st.one_of(st.text(), st.lists(st.sampled_from(SPELT)).map("".join), st.sampled_from(lines("source")))
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(text=TEXT, name=st.sampled_from(["joint", "one code", "apart"]))
 @example(text=">>de<< the dog", name="joint")
 @example(text=">>xx<< the dog >>de<<", name="joint")

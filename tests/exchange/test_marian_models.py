@@ -127,7 +127,9 @@ OWN: dict[str, tuple[bool, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize(
+    "name", ["tied", *(pytest.param(name, marks=pytest.mark.slow) for name in ("untied", "apart"))]
+)
 def test_a_trained_model_survives_export_and_import(root: Path, name: str) -> None:
     shared, model = OWN[name]
     positions = {"kind": "sinusoidal", "layout": "halves"}

@@ -126,6 +126,7 @@ def test_it_is_loaded_and_its_commands_run(folders: tuple[Path, Path], capfdbina
         dragoman.inspect(model, "ein Hund")
 
 
+@pytest.mark.slow
 def test_the_search_finds_the_best_fused_score_of_all_outputs(folders: tuple[Path, Path]) -> None:
     translator = dragoman.Translator.load(folders[0], "cpu", "torch")
     tokenizer, model = translator.tokenizers.target, translator.engine.model  # type: ignore[attr-defined]

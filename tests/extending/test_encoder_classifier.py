@@ -117,6 +117,7 @@ def recipe(start: str) -> dict[str, Any]:
     return {"task": {"kind": "dog_counting"}, **sections, "out": RUN}
 
 
+@pytest.mark.slow
 def test_learns_resumes_bit_for_bit_is_described_and_has_a_card(server: Server, tmp_path: Path) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     whole.mkdir(), killed.mkdir()

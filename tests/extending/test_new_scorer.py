@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from repository import FIXTURES, ROOT
 
 HERE = Path(__file__).resolve()
@@ -64,6 +65,7 @@ decoder: {kind: recurrent, attention: {scorer: {kind: nearness}}}
 """
 
 
+@pytest.mark.slow
 def test_a_new_scorer_is_one_class_and_one_line(tmp_path: Path) -> None:
     package = tmp_path / "src" / "dragoman"
     # compiled modules are copied too, except those that another process is still writing

@@ -210,6 +210,7 @@ def test_a_model_with_an_own_scorer_needs_its_module_and_says_so(
     assert dragoman.Translator.load(trained, "cpu").translate(SOURCES) == outputs
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_thread")
 def test_a_run_records_the_modules_of_the_command_line(trained: Path) -> None:
     recipe = yaml.safe_load(Path("recipe.yaml").read_text("utf-8"))

@@ -144,6 +144,7 @@ def test_synthetic_pairs(folder: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_it_is_a_teacher(folder: Path) -> None:
     small = {
         "model.width": 8,

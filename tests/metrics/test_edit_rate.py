@@ -61,7 +61,7 @@ def test_a_shift_costs_one_edit() -> None:
     assert count_edits("a b x d".split(), "a b c d".split()) == 1
 
 
-@pytest.mark.parametrize("vocabulary", [200, 100_000])
+@pytest.mark.parametrize("vocabulary", [pytest.param(200, marks=pytest.mark.slow), 100_000])
 def test_a_line_of_3000_words_takes_seconds(vocabulary: int) -> None:
     generator = random.Random(3)
     reference = [str(generator.randrange(vocabulary)) for _ in range(3000)]

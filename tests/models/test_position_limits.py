@@ -212,7 +212,7 @@ def test_a_prefix_beyond_the_limit_is_named(tmp_path: Path, capsys: pytest.Captu
     assert f"{tmp_path / 'prefixes'}, line 2: " in captured.err and "target tokens" in captured.err
 
 
-@pytest.mark.parametrize("where", ["train", "valid"])
+@pytest.mark.parametrize("where", ["train", pytest.param("valid", marks=pytest.mark.slow)])
 def test_training_finds_long_texts_before_it_starts(
     tmp_path: Path, where: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

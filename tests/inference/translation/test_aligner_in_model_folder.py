@@ -56,7 +56,7 @@ def test_a_given_aligner_and_folders_without_one(folder: Path) -> None:
 
 def test_one_setting_trains_the_aligner_with_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    settings = [*SETTINGS, "train.max_steps=15", "data.aligner.method.kind=ibm1", "data.source_language=en"]
+    settings = [*SETTINGS, "train.max_steps=2", "data.aligner.method.kind=ibm1", "data.source_language=en"]
     options = ["train", *write_corpus(tmp_path), *settings]
     assert main(options) == 0
     aligner = WordAligner.load(tmp_path / RUN / ALIGNER)

@@ -165,7 +165,10 @@ def continued(t5: Path, folder: Path, **sections: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("sections", "prefix"),
-    [({}, "the sea"), ({"text": {"subword": {"kind": "t5"}, "source_prefix": "every stone"}}, "every stone")],
+    [
+        pytest.param({}, "the sea", marks=pytest.mark.slow),
+        ({"text": {"subword": {"kind": "t5"}, "source_prefix": "every stone"}}, "every stone"),
+    ],
 )
 def test_further_training_keeps_or_changes_the_prefix(
     t5: Path, tmp_path: Path, sections: dict[str, Any], prefix: str

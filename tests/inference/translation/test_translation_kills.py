@@ -4,6 +4,7 @@ import random
 import time
 from pathlib import Path
 
+import pytest
 from trained_model import FOLDER as MODEL
 from training_runs import Process, Server
 from waiting import wait_until
@@ -21,6 +22,7 @@ def wait_until_longer(text: Path, process: Process) -> None:
     wait_until(lambda: size(text) > before or not process.is_alive, interval=0.002)
 
 
+@pytest.mark.slow
 def test_a_killed_translation_is_resumed(server: Server, tmp_path: Path) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     for folder in (whole, killed):

@@ -58,8 +58,8 @@ def failure(capfd: pytest.CaptureFixture[str]) -> Callable[..., str]:
     [
         (["--beam", "1"], "out.gz"),
         (["--beam", "3", "--nbest", "3"], "out"),
-        (["--beam", "1", "--scores", "--prefix", "prefix"], "out.zst"),
-        (["--sample", "--temperature", "2", "--nbest", "2"], "out.xz"),
+        pytest.param(["--beam", "1", "--scores", "--prefix", "prefix"], "out.zst", marks=pytest.mark.slow),
+        pytest.param(["--sample", "--temperature", "2", "--nbest", "2"], "out.xz", marks=pytest.mark.slow),
     ],
 )
 def test_a_stopped_translation_resumes_to_the_same_bytes(
@@ -222,7 +222,7 @@ class Killed(BaseException):
     """Raised in place of a kill."""
 
 
-@pytest.mark.parametrize("resume", [False, True])
+@pytest.mark.parametrize("resume", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_a_kill_around_the_last_rename(resume: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     for owner, name in ((journals.os, "replace"), (journals.shutil, "rmtree")):  # before it, and after it
         with monkeypatch.context() as patch:

@@ -128,7 +128,7 @@ def test_translations_cut_by_the_length_limit_are_reported(
 
 
 def test_a_batch_that_runs_out_of_memory_is_halved(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = translator.translate(TEXT)
+    expected = translator.translate(TEXT, **SHORT)
     encode = translator.engine.model.encode  # type: ignore[attr-defined]
 
     def narrow(tokens, keep):
@@ -139,7 +139,7 @@ def test_a_batch_that_runs_out_of_memory_is_halved(translator: Translator, monke
         return encode(tokens, keep)
 
     monkeypatch.setattr(translator.engine.model, "encode", narrow)  # type: ignore[attr-defined]
-    assert translator.translate(TEXT) == expected
+    assert translator.translate(TEXT, **SHORT) == expected
 
 
 def test_a_sentence_that_does_not_fit_the_memory_is_named(

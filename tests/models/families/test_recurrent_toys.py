@@ -29,8 +29,6 @@ def batch_of(sources: list[list[int]], task: str) -> Batch:
 
 CASES = [
     ("gru", "luong", "reverse", {"attention": {"scorer": {"kind": "general"}}}, 6, 180),
-]
-SLOW = [
     ("lstm", "bahdanau", "reverse", {}, 6, 180),
     ("gru", "bahdanau", "copy", {"attention": None, "bridge": "both"}, 4, 240),
     ("gru", "tutorial", "copy", {"bridge": "both"}, 6, 220),
@@ -40,10 +38,8 @@ SLOW = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("cell", "wiring", "task", "settings", "longest", "steps"),
-    [*CASES, *(pytest.param(*case, marks=pytest.mark.slow) for case in SLOW)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("cell", "wiring", "task", "settings", "longest", "steps"), CASES)
 def test_learns(cell: str, wiring: str, task: str, settings: dict[str, Any], longest: int, steps: int) -> None:
     torch.manual_seed(1)
     side = {"kind": "recurrent", "cell": cell}

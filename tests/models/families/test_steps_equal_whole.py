@@ -54,7 +54,7 @@ def test_any_split_of_the_steps_equals_the_whole(model: Seq2Seq, sources: list[l
         assert state.position == after.position == sum(split)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(MODELS, SENTENCES, st.data())
 @torch.no_grad()
 def test_reordered_hypotheses_continue_as_if_read_alone(

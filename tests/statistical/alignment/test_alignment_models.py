@@ -207,11 +207,11 @@ def test_ties_select_the_first_word_and_never_null() -> None:
     assert isinstance(model, IBM1)
 
 
-def test_sentences_of_two_thousand_words() -> None:
+def test_sentences_of_a_thousand_words() -> None:
     chance = random.Random(5)
-    texts = [list(range(2000)), *(chance.sample(range(2000), 8) for _ in range(1000))]
-    _, links, _ = trained(HMMConfig(ibm1_iterations=3, iterations=1), texts, texts, threads=2, words=(2000, 2000))
-    assert (links.positions[:2000] == np.arange(2000)).mean() > 0.9
+    texts = [list(range(1000)), *(chance.sample(range(1000), 8) for _ in range(500))]
+    _, links, _ = trained(HMMConfig(ibm1_iterations=3, iterations=1), texts, texts, threads=2, words=(1000, 1000))
+    assert (links.positions[:1000] == np.arange(1000)).mean() > 0.9
 
 
 def test_the_tension_of_diagonal_pairs_rises_to_its_limit() -> None:

@@ -136,13 +136,13 @@ def other_seed(sources: list[str], targets: list[str]) -> bytes:
     return WordAligner.train(sources, targets, config)[0].forward.lexicon.probabilities.tobytes()
 
 
-def test_sentences_of_two_thousand_words() -> None:
-    text = " ".join(f"w{number}" for number in range(2000))
+def test_sentences_of_a_thousand_words() -> None:
+    text = " ".join(f"w{number}" for number in range(1000))
     chance = random.Random(3)
-    texts = [text, *(" ".join(f"w{chance.randrange(2000)}" for _ in range(8)) for _ in range(1000))]
+    texts = [text, *(" ".join(f"w{chance.randrange(1000)}" for _ in range(8)) for _ in range(500))]
     config = AlignerConfig(method=FertilityConfig(samplers=1, iterations=2, sweeps=1), symmetrization="forward")
     _, aligned = WordAligner.train(texts, texts, config, 2)
-    assert sum(source == target for source, target in aligned.alignments[0]) > 1800
+    assert sum(source == target for source, target in aligned.alignments[0]) > 900
 
 
 def test_iterations_depend_on_the_number_of_pairs() -> None:

@@ -146,7 +146,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 def test_one_setting_trains_the_shortlist_with_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    settings = [*SETTINGS, "train.max_steps=15", "data.shortlist.frequent=3", "search.shortlist=true"]
+    settings = [*SETTINGS, "train.max_steps=2", "data.shortlist.frequent=3", "search.shortlist=true"]
     options = ["train", *write_corpus(tmp_path), *settings]
     assert main(options) == 0
     translator = dragoman.Translator.load(tmp_path / RUN, "cpu")

@@ -66,6 +66,7 @@ def test_each_kind_is_counted_and_nothing_else_changes(capfd: pytest.CaptureFixt
     assert capfd.readouterr().out == guarded.out
 
 
+@pytest.mark.slow
 def test_a_guarded_translation_is_resumed(stop: Callable[..., None], capfd: pytest.CaptureFixture[str]) -> None:
     Path("in").write_text("".join(f"{line}\n" for line in LINES[2:6]))
     command = [*COMMAND, "--guard", "--engine", "torch"]
@@ -124,6 +125,7 @@ def test_each_part_of_a_divided_line_is_guarded(tmp_path: Path, capfd: pytest.Ca
     assert any("repeated a phrase" in what for what in counted) and any("other numbers" in what for what in counted)
 
 
+@pytest.mark.slow
 def test_from_python() -> None:
     assert translate_file("model", "in", "out", beam=2, search=SHORT, guard=True, quiet=True).lines == len(LINES)
     translator = Translator.load("model", "cpu")
