@@ -56,6 +56,7 @@ def quick_compiler(folder: Path) -> str:
     return str(program)
 
 
+@pytest.mark.slow
 def test_the_wheel_works_without_a_compiler(tmp_path: Path) -> None:
     wheel = built(tmp_path / "dist", CC=quick_compiler(tmp_path))
     assert "-py3-none-manylinux_2_" in wheel.name and wheel.name.endswith(f"_{machine()}.whl")

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from training_runs import SETTINGS, write_corpus
 
@@ -29,6 +29,7 @@ def mask_of(lengths: list[int], extra: int = 0) -> np.ndarray:
     return np.arange(max(lengths) + extra) < np.array(lengths)[:, None]
 
 
+@settings(max_examples=40)
 @given(lengths=LENGTHS, extra=st.integers(0, 2), size=st.sampled_from([0, 100]), repeated=st.booleans())
 def test_unpacked_states_have_the_packed_states_at_their_tokens(
     lengths: list[int], extra: int, size: int, repeated: bool
@@ -149,7 +150,9 @@ def test_a_run_with_few_shapes_has_the_batches_of_its_plan(tmp_path: Path, monke
     assert len(set(shapes[True])) < 0.5 * len(set(shapes[False]))
 
 
-@pytest.mark.parametrize(("precision", "packed"), [("float32", False), ("bfloat16", True)])
+@pytest.mark.parametrize(
+    ("precision", "packed"), [pytest.param("float32", False, marks=pytest.mark.slow), ("bfloat16", True)]
+)
 def test_the_choice_is_stored_with_the_run(
     precision: str, packed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,6 +22,7 @@ def quality() -> ModuleType:
     return module
 
 
+@pytest.mark.slow
 def test_every_variation_changes_a_recipe_differently(
     quality: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

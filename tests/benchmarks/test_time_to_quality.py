@@ -107,6 +107,7 @@ def test_the_table_has_means_over_seeds_and_dashes(quality: SimpleNamespace) -> 
     assert quality.table.table([]) == "there are no results yet"
 
 
+@pytest.mark.slow
 def test_the_picture_is_drawn(quality: SimpleNamespace, tmp_path: Path) -> None:
     lines = [line("dragoman", [(0.5, 20), (44, 40)]), line("joey", [(10, 20)], machine={**MACHINE, "processor": "Z2"})]
     quality.picture.draw([], tmp_path / "none.png")

@@ -78,7 +78,10 @@ def test_a_window_has_the_requested_number_of_updates(benchmark: SimpleNamespace
 
 @pytest.mark.parametrize(
     ("program", "why"),
-    [("nothing_of_this_name", "nothing_of_this_name is not installed for"), ("plain", "FileNotFoundError")],
+    [
+        ("nothing_of_this_name", "nothing_of_this_name is not installed for"),
+        pytest.param("plain", "FileNotFoundError", marks=pytest.mark.slow),
+    ],
 )
 def test_an_unavailable_program_gives_a_reason(
     benchmark: SimpleNamespace, tmp_path: Path, program: str, why: str

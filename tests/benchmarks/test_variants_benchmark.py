@@ -65,6 +65,7 @@ def test_design_contains_every_pair_of_the_full_product(benchmark: SimpleNamespa
     assert len(design.runs) <= 14
 
 
+@pytest.mark.slow
 def test_pairs_of_other_runs_are_not_repeated(benchmark: SimpleNamespace) -> None:
     covering, build = benchmark.covering, benchmark.factors.build
     known = {"norm": ["pre", "post"], "activation": ["relu", "gelu"], "normalisation": ["layer", "rms"]}

@@ -48,6 +48,12 @@ def made_pairs(count: int, seed: int = 1) -> list[tuple[str, str]]:
     return list(pairs.items())
 
 
+@pytest.fixture(autouse=True)
+def small_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mixed-up languages, which have their own tests, are looked for in few pairs."""
+    monkeypatch.setattr("dragoman.data.held_out.mixed._SAMPLE", 100)
+
+
 TRAIN = made_pairs(FEW_PAIRS)
 VALID = [pair for pair in made_pairs(FEW_PAIRS + 200, seed=2) if pair not in TRAIN][:200]
 

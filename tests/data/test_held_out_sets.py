@@ -53,7 +53,7 @@ def texts(sets: Sequence[CorpusConfig]) -> list[tuple[str, str]]:
     return [pair for each in sets for pair in zip(*read_sides(each), strict=True)]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(pairs=corpora, seed=st.integers(0, 3))
 def test_no_sentence_is_in_two_sets_and_every_pair_is_in_one_or_counted(pairs: Pairs, seed: int) -> None:
     with TemporaryDirectory() as name:
@@ -81,7 +81,7 @@ def test_no_sentence_is_in_two_sets_and_every_pair_is_in_one_or_counted(pairs: P
     assert len({sentence_key(source) for source, _ in parts["test"]}) == result.test
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(pairs=corpora)
 def test_training_keeps_what_the_split_keeps(pairs: Pairs) -> None:
     with TemporaryDirectory() as name:

@@ -26,7 +26,7 @@ TOKENIZER = CharacterConfig(min_frequency=1).learn([LETTERS])
 CORPORA = st.lists(st.lists(st.text(alphabet=LETTERS, max_size=40), min_size=1, max_size=8), min_size=1, max_size=2)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     corpora=CORPORA,
     block=st.integers(1, 12),

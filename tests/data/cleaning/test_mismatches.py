@@ -87,6 +87,7 @@ def test_planted_mismatches_are_found(tmp_path: Path) -> None:
     assert "of the pairs are mismatched; scores up to" in report.table()
 
 
+@pytest.mark.slow
 def test_nothing_is_dropped_from_a_good_corpus_and_a_shuffled_one_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -71,6 +71,7 @@ def peak(folder: Path, pairs: int) -> int:
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_memory_stays_while_the_corpus_grows(tmp_path: Path) -> None:
     assert not grows(peak, tmp_path, 1_000, 6_000)  # a list with anything per pair would more than double it
 

@@ -82,16 +82,13 @@ def packed(read: Batch) -> Batch:
     return BatchShapes((LONG * 9, LONG * 9), 64).apply(read)  # type: ignore[no-any-return]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "longer"),
     [
-        pytest.param({}, LONG, marks=pytest.mark.slow),
+        ({}, LONG),
         ({"positions": {"kind": "rotary"}, "stack": {"layers": 1, "norm": "pre", "activation": "swiglu"}}, LONG),
-        pytest.param(
-            {"stack": {"layers": 1, "experts": {"count": 3, "active": 2}}, "decoder": {"kind": "recurrent"}},
-            0,
-            marks=pytest.mark.slow,
-        ),
+        ({"stack": {"layers": 1, "experts": {"count": 3, "active": 2}}, "decoder": {"kind": "recurrent"}}, 0),
     ],
     ids=["sinusoidal", "rotary", "experts"],
 )
@@ -143,6 +140,7 @@ def test_translating_is_not_compiled() -> None:
     assert counting.graphs > 0
 
 
+@pytest.mark.slow
 def test_profiling_does_not_compile_the_layers_again() -> None:
     compiled, counting = model(stack={"layers": 1}), Counting()
     compile_layers(compiled, CPU, counting)
@@ -188,7 +186,7 @@ def test_compiler_failures_are_reported(tmp_path: Path) -> None:
     def failing(graph: Any, inputs: Any) -> Any:
         raise RuntimeError("no compiler here\nwith a long story")
 
-    compiled = model()
+    compiled = model(stack={"layers": 1})
     compile_layers(compiled, CPU, failing)
     optimiser = torch.optim.SGD(compiled.parameters(), lr=0.0)
     decisions = Journal(tmp_path / "decisions.jsonl")

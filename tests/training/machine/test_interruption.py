@@ -26,7 +26,7 @@ from dragoman.cli.main import main
 from dragoman.tasks.translation.validation import Validation, Validator
 from dragoman.training.machine.interruption import Interruption, catch_signals
 
-LAST = 30
+LAST = 18
 STEPS = [*SETTINGS, "train.log_every=1", f"train.max_steps={LAST}"]
 
 
@@ -39,13 +39,19 @@ def expected(server: Server, tmp_path_factory: pytest.TempPathFactory) -> dict[s
     return outcome(folder)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("number", "steps"),
+    [
+        (signal.SIGTERM, [5]),
+        *(pytest.param(each, [5, 9], marks=pytest.mark.slow) for each in (signal.SIGTERM, signal.SIGINT)),
+    ],
+)
 def test_a_signal_saves_the_run_and_explains_how_to_resume(
-    server: Server, tmp_path: Path, expected: dict[str, object], number: int
+    server: Server, tmp_path: Path, expected: dict[str, object], number: int, steps: list[int]
 ) -> None:
     command = ["train", *write_corpus(tmp_path), *STEPS]
     process = server.start(tmp_path, *command)
-    for step in (5, 15):
+    for step in steps:
         wait_until_reached(process, step)
         process.kill(number)
         assert process.wait() == 128 + number, process.said
@@ -61,6 +67,7 @@ def test_a_signal_saves_the_run_and_explains_how_to_resume(
     assert differences(outcome(tmp_path), expected) == []
 
 
+@pytest.mark.slow
 def test_signals_that_arrive_together_count_as_one(server: Server, tmp_path: Path, expected: dict[str, object]) -> None:
     command = ["train", *write_corpus(tmp_path), *STEPS]
     process = server.start(tmp_path, *command)
@@ -77,6 +84,7 @@ def test_signals_that_arrive_together_count_as_one(server: Server, tmp_path: Pat
     assert differences(outcome(tmp_path), expected) == []
 
 
+@pytest.mark.slow
 def test_a_signal_during_the_last_validation_ends_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -101,6 +109,7 @@ def test_a_signal_during_the_last_validation_ends_the_run(
     assert "the model of step 8" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_command_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

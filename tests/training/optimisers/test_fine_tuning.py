@@ -153,6 +153,7 @@ def test_gradual_unfreezing_trains_the_top_layers_only(body: Path, tmp_path: Pat
     assert moved and all("layers.2." in name for name in moved)
 
 
+@pytest.mark.slow
 def test_a_resumed_run_trains_the_same_layers(body: Path, tmp_path: Path) -> None:
     def settings(out: str, steps: int) -> dict[str, Any]:
         schedule = {"kind": "constant", "peak": 0.01, "warmup": 0}

@@ -70,7 +70,7 @@ def test_torchrun_is_left_without_an_abort(end: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("rank", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_waiting_for_a_missing_process_ends(monkeypatch: pytest.MonkeyPatch, rank: int) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -23,7 +23,8 @@ BATCH = ["model.encoder.normalisation.kind=batch", "model.decoder.normalisation.
 BATCH += ["train.max_steps=12", "train.checkpoint_every=3"]
 
 
-@pytest.mark.parametrize("average", [pytest.param([], marks=pytest.mark.slow), ["train.ema=0.9"]], ids=["plain", "ema"])
+@pytest.mark.slow
+@pytest.mark.parametrize("average", [[], ["train.ema=0.9"]], ids=["plain", "ema"])
 def test_killed_and_resumed_equals_straight(server: Server, tmp_path: Path, average: list[str]) -> None:
     outcomes = []
     for name in ("straight", "killed"):

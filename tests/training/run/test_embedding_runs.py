@@ -70,6 +70,7 @@ def test_a_frozen_table_survives_kills_averages_and_the_loss_of_its_file(server:
     assert json.loads((tmp_path / "mean" / "meta.json").read_text(encoding="utf-8"))["embeddings"] == {"source": 0.8333}
 
 
+@pytest.mark.slow
 def test_a_run_may_start_from_the_model_without_the_file_and_train_the_table(server: Server, tmp_path: Path) -> None:
     folder = tmp_path / "first"
     command = prepared(folder, *FROZEN, "train.max_steps=8")

@@ -25,12 +25,10 @@ VARIANTS["hard attention, adaptive, teacher forcing falls as a sigmoid"] = [
     *VARIANTS["hard attention, adaptive"],
     *VARIANTS["teacher forcing falls as a sigmoid"],
 ]
-FEW = ("hard attention, adaptive, teacher forcing falls as a sigmoid",)
 
 
-@pytest.mark.parametrize(
-    "variant", [*FEW, *(pytest.param(name, marks=pytest.mark.slow) for name in VARIANTS if name not in FEW)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("variant", VARIANTS)
 def test_killed_and_resumed_equals_straight(server: Server, tmp_path: Path, variant: str) -> None:
     settings = [each for each in SETTINGS if "recurrent" not in variant or "coder." not in each]
     outcomes = []

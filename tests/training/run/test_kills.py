@@ -30,13 +30,14 @@ VARIANTS = {
     ),
 }
 """Numbers of kills, and settings. Half of the kills are timed, half come during a write."""
-ALL = "all settings together"
-VARIANTS[ALL] = (3, [setting for _, settings in list(VARIANTS.values())[2:] for setting in settings])
-
-
-@pytest.mark.parametrize(
-    "variant", [ALL, *(pytest.param(each, marks=pytest.mark.slow) for each in VARIANTS if each != ALL)]
+VARIANTS["all settings together"] = (
+    3,
+    [setting for _, settings in list(VARIANTS.values())[2:] for setting in settings],
 )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("variant", VARIANTS)
 def test_a_killed_and_resumed_run_ends_bit_identical(server: Server, tmp_path: Path, variant: str) -> None:
     wanted, settings = VARIANTS[variant]
     draw = random.Random(variant)
@@ -82,6 +83,7 @@ def test_a_killed_and_resumed_run_ends_bit_identical(server: Server, tmp_path: P
     assert in_writing & {"checkpoints", "training"}, "no kill came in the middle of writing a checkpoint"
 
 
+@pytest.mark.slow
 def test_a_damaged_newest_snapshot_costs_only_time(server: Server, tmp_path: Path) -> None:
     command = ["train", *write_corpus(tmp_path), *SETTINGS, "train.max_steps=16"]
     assert server.start(tmp_path, *command).wait() == 0

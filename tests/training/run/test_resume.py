@@ -60,6 +60,7 @@ def command(folder: Path) -> list[str]:
     return ["train", *write_corpus(folder), *SETTINGS, *TWENTY]
 
 
+@pytest.mark.slow
 def test_decisions_by_the_clock_are_repeated(server: Server, tmp_path: Path) -> None:
     """A cosine is refitted to the time limit, which decides the last step; a later kill changes none of it."""
     never = ["train.checkpoint_every=100000", "train.validate_every=100000"]
@@ -99,7 +100,7 @@ def test_a_finished_run_continues_to_new_limits(
     assert differences(trained(folder), trained(straight)) == []
 
 
-@pytest.mark.parametrize("every", [8, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [12, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_kill_while_limits_change_does_not_lose_them(
     server: Server, folder: Path, command: list[str], tmp_path: Path, every: int
 ) -> None:
@@ -119,6 +120,7 @@ def test_a_resumed_finished_run_changes_nothing(server: Server, folder: Path, co
     assert differences(outcome(folder), expected) == []
 
 
+@pytest.mark.slow
 def test_a_limit_below_the_step_reached_ends_the_run_with_a_model(server: Server, tmp_path: Path) -> None:
     """Killed before its first validation, then resumed with a limit below its step."""
     command = ["train", *write_corpus(tmp_path), *SETTINGS, "train.validate_every=100", EVERY]
@@ -132,6 +134,7 @@ def test_a_limit_below_the_step_reached_ends_the_run_with_a_model(server: Server
     load_model_folder(tmp_path / RUN, torch.device("cpu"))
 
 
+@pytest.mark.slow
 def test_more_patience_continues_a_run_that_patience_ended(server: Server, tmp_path: Path) -> None:
     still = ["train.schedule.peak=1e-12", "train.validate_every=2", "train.max_steps=20", "train.metric=bleu"]
     command = ["train", *write_corpus(tmp_path), *SETTINGS, *still]

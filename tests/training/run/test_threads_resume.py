@@ -1,11 +1,15 @@
-"""A run whose updates are divided among threads, killed and resumed, ends like an uninterrupted run."""
+"""A run whose updates are divided among threads, killed and resumed, ends like an uninterrupted run.
+
+Its batches are packed, and its subwords and dropout rates change.
+"""
 
 from pathlib import Path
 
 from training_runs import SETTINGS, Server, differences, outcome, wait_until_reached, write_corpus
 
 TWO = ["train.threads=2", "data.batch.tokens=2048", "model.dropout=0.2", "train.log_every=1"]
-TWO += ["train.max_steps=10", "train.checkpoint_every=3"]
+TWO += ["train.max_steps=7", "train.checkpoint_every=3"]
+TWO += ["text.subword.dropout=0.1", "data.batch.packed=true", "train.dropout_epochs=9"]
 
 
 def run(server: Server, folder: Path, *kills: int) -> None:

@@ -110,6 +110,7 @@ def test_a_signal_in_the_first_validation_leaves_a_model(
     assert (read_meta(Path(RUN)).step, read_meta(Path(RUN)).unfinished) == (4, True)
 
 
+@pytest.mark.slow
 def test_a_second_signal_in_an_update_keeps_the_newest_snapshot(
     command: list[str], stop: Stop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -104,6 +104,7 @@ def config(*settings: str) -> TranslationRun:
     return load_settings(Path("recipe.yaml"), [*SHORT, *settings], TranslationRun)
 
 
+@pytest.mark.slow
 def test_a_resumed_run_equals_an_uninterrupted_one(corpora: Path) -> None:
     threads = torch.get_num_threads()
     try:

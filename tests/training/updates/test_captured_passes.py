@@ -120,7 +120,9 @@ def test_each_shape_and_dropout_has_its_own_recording() -> None:
 
 
 @pytest.mark.parametrize(
-    ("packed", "several"), [("true", True), ("false", False)], ids=["two packed tasks", "one padded task"]
+    ("packed", "several"),
+    [pytest.param("true", True, marks=pytest.mark.slow), ("false", False)],
+    ids=["two packed tasks", "one padded task"],
 )
 def test_a_run_repeats_most_of_its_passes(
     packed: str, several: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
