@@ -77,17 +77,13 @@ def test_python(folders: dict[str, Path]) -> None:
         assert predictor.engine.name == writer.engine.name == engine
         outputs.append((translator.translate(SOURCES), predictor.predict(["ok"]), writer.generate(["a"], max_tokens=3)))
     assert outputs[0] == outputs[1]
-    assert [ability for ability, _ in BUILT] == [
-        "translate",
-        "predict",
-        pytest.param("generate", marks=pytest.mark.slow),
-    ]
+    assert [ability for ability, _ in BUILT] == ["translate", "predict", "generate"]
     assert {settings.precision for _, settings in BUILT} == {"float32"}
     dragoman.Translator.load(folders["translate"], "cpu", "outside", "int8", 3)
     assert (BUILT[-1][1].precision, BUILT[-1][1].threads) == ("int8", 3)
 
 
-@pytest.mark.parametrize("ability", ["translate", "predict", "generate"])
+@pytest.mark.parametrize("ability", ["translate", "predict", pytest.param("generate", marks=pytest.mark.slow)])
 def test_the_command_line(
     ability: str, folders: dict[str, Path], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
