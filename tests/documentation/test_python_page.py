@@ -63,6 +63,7 @@ def test_the_page_runs_as_a_notebook(tmp_path: Path) -> None:
     check_streams([(stream(each, "stdout"), stream(each, "stderr")) for each in cells])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("notebooks")
 def test_progress_is_one_output_of_a_notebook(tmp_path: Path) -> None:
     (progress,) = run_as_notebook([IN_PROGRESS], tmp_path)

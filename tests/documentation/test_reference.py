@@ -104,6 +104,7 @@ def own_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delitem(TASKS, name)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("own_tasks")
 def test_every_setting_of_every_task_is_on_a_page_with_its_description() -> None:
     listed = {name: sections(task.run) for name, task in TASKS.items()}

@@ -64,7 +64,10 @@ def figures() -> dict[str, Figure]:
     }
 
 
-@pytest.mark.parametrize("name", figures())
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(each, marks=pytest.mark.slow if each in ("grid", "curves") else ()) for each in figures()],
+)
 def test_a_figure_is_the_same_as_data_and_as_files(name: str, tmp_path: Path) -> None:
     figure = figures()[name]
     paths = figure.save(tmp_path, name)

@@ -66,6 +66,7 @@ def test_curves_show_each_validation_set(tmp_path: Path) -> None:
     assert [text.get_text() for text in bleu.get_legend().get_texts()] == ["mean", "a $x", "b"]
 
 
+@pytest.mark.slow
 def test_curves_show_training_and_validation(tmp_path: Path) -> None:
     draw_curves(_log(tmp_path / "log.jsonl", 400), tmp_path / "both.png")
     draw_curves(_log(tmp_path / "log.jsonl", 400, validations=False), tmp_path / "training.png")
@@ -75,7 +76,6 @@ def test_curves_show_training_and_validation(tmp_path: Path) -> None:
     assert _share(tmp_path / "training.png", ORANGE) == 0
 
 
-@pytest.mark.slow
 def test_a_single_report_is_visible(tmp_path: Path) -> None:
     draw_curves(_log(tmp_path / "log.jsonl", 10), tmp_path / "curves.png")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["curves.png", "log.jsonl"], "a temporary file remains"
@@ -96,6 +96,7 @@ def test_an_incomplete_last_line_and_invalid_numbers_are_left_out(tmp_path: Path
     assert _share(tmp_path / "torn.png", ORANGE) == pytest.approx(_share(tmp_path / "whole.png", ORANGE), rel=0.05)
 
 
+@pytest.mark.slow
 def test_a_log_without_a_line_gives_an_empty_picture(tmp_path: Path) -> None:
     (tmp_path / "log.jsonl").write_text("")
     draw_curves(tmp_path / "log.jsonl", tmp_path / "curves.png")

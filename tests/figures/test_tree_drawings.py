@@ -145,6 +145,7 @@ def parser_with_attention(head: dict[str, object]) -> Predictor:
     return Predictor(config.build_for(VocabularySizes(tokenizer.size, tokenizer.size)), tokenizer, config.head)
 
 
+@pytest.mark.slow
 def test_the_inspection_of_a_decoder_of_trees_has_its_weights_over_words_and_symbols(tmp_path: Path) -> None:
     decoder = {"kind": "transformer", "layers": 1, "heads": 2, "feedforward": 8}
     predictor = parser_with_attention({"kind": "tree_decoder", "decoder": decoder, "beam": 1})

@@ -133,6 +133,7 @@ def test_links_of_words_that_do_not_exist_are_rejected() -> None:
         compare_alignments(translator(), SENTENCE, settings, "x")
 
 
+@pytest.mark.slow
 def test_the_commands_print_and_write_figures(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["inspect", "checkpoints", str(run), SOURCE, "--target", TARGET, "--head", HEAD, "--device", "cpu"]
     assert main([*command, "--out", str(tmp_path / "followed")]) == 0

@@ -113,6 +113,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_model(tmp_path_factory.mktemp("masked") / "model", "masked")
 
 
+@pytest.mark.slow
 def test_the_folder_of_the_command(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "looks"
     assert main(["inspect", str(folder), TEXT, "--mask", "2", "--out", str(out)]) == 0

@@ -200,7 +200,7 @@ def test_an_object_keeps_its_other_fields(others: dict[str, object], translation
 def test_a_full_disk_keeps_completed_shards(model: Path, tmp_path: Path) -> None:
     small, large, out = tmp_path / "a.txt", tmp_path / "b.jsonl", tmp_path / "out"
     small.write_text("a dog\n")
-    large.write_text(f'{{"id": "{"x" * 100}", "t": "two dogs"}}\n' * 40)
+    large.write_text(f'{{"id": "{"x" * 100}", "t": "two dogs"}}\n' * 25)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (3_000, hard))
@@ -211,7 +211,7 @@ def test_a_full_disk_keeps_completed_shards(model: Path, tmp_path: Path) -> None
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         signal.signal(signal.SIGXFSZ, before)
     assert sorted(os.listdir(out)) == ["a.txt", "manifest.jsonl"]
-    assert translate_shards(model, [small, large], out, source_field="t", **HOW).records == 41
+    assert translate_shards(model, [small, large], out, source_field="t", **HOW).records == 26
 
 
 @pytest.mark.usefixtures("alone")

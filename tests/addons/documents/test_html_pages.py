@@ -197,9 +197,9 @@ def test_parsing_takes_linear_time(unit: str) -> None:
 def test_markup_of_a_sentence_is_placed_in_linear_time() -> None:
     start = time.process_time()
     for unit in ("x</b>", "a <i></i>", "<b>x", "x <i>a</i> ", "a<!-- -->"):
-        page = unit * (20_000 // len(unit))
+        page = unit * (10_000 // len(unit))
         assert translated(page).count("<") == page.count("<")
-    assert time.process_time() - start < 8
+    assert time.process_time() - start < 4
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from dragoman.statistical.alignment.links import LinkFile
 
 @pytest.fixture(scope="module")
 def corpus() -> EmbeddedCorpus:
-    return generate(seed=4, train=1500, valid=0, test=200)
+    return generate(seed=4, train=800, valid=0, test=200)
 
 
 def sentences(corpus: EmbeddedCorpus) -> Iterator[tuple[Sentence, GoldAlignment]]:

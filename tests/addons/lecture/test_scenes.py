@@ -29,7 +29,7 @@ from dragoman.cli.main import main
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("corpus") / "scenes"
-    write_scenes(folder, train=300, valid=20, test=30)
+    write_scenes(folder, train=150, valid=10, test=15)
     return folder
 
 
@@ -75,7 +75,7 @@ def test_files_are_parallel_and_pictures_have_their_vectors(corpus: Path) -> Non
     stored = json.loads((corpus / "unseen.jsonl").read_text().splitlines()[0])
     np.testing.assert_allclose(region_vectors(pixels).round(3), stored, atol=2e-3)
     again = corpus.parent / "again"
-    write_scenes(again, train=300, valid=20, test=30)
+    write_scenes(again, train=150, valid=10, test=15)
     assert (again / "train.jsonl").read_bytes() == (corpus / "train.jsonl").read_bytes()
 
 

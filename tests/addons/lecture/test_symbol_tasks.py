@@ -60,6 +60,7 @@ def test_losses_are_negative_log_probabilities() -> None:
     torch.testing.assert_close(losses(model, examples), expected)
 
 
+@pytest.mark.slow
 def test_a_model_learns_to_copy_and_not_to_reverse() -> None:
     task, attends = Copying(4), built(Copying(4).vocabulary)
     assert fit(attends, draw_batches(task, 150, 32, 3, seed=1), 150, peak=1e-2) < 0.5

@@ -28,7 +28,7 @@ def test_answers_are_as_described(described: Any) -> None:
     assert {each.path for each in operations} >= {"/translate", "/detect", "/languages", "/v1/translate", "/metrics"}
     for operation in operations:
 
-        @settings(max_examples=10, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+        @settings(max_examples=6, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
         @given(case=operation.as_strategy(), known=st.booleans())
         def answered(case: schemathesis.Case, known: bool) -> None:
             if known and isinstance(case.body, dict) and "target" in case.body:

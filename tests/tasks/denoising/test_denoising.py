@@ -110,6 +110,7 @@ def test_denoising_continues_with_another_noise_and_its_new_symbols(body: Path, 
     torch.testing.assert_close(ours[name][:-3], theirs[name], rtol=0, atol=1e-20)
 
 
+@pytest.mark.slow
 def test_denoising_continues_an_imported_t5_with_the_sentinels_of_its_vocabulary(tmp_path: Path) -> None:
     write_t5(tmp_path / "theirs")
     import_model(tmp_path / "theirs", tmp_path / "t5", quiet=True)

@@ -271,6 +271,7 @@ def test_a_classifier_starts_from_the_body(body: Path, tmp_path: Path, capsys: p
         evaluate_labels(body, tmp_path / "data.tsv", device="cpu", quiet=True)
 
 
+@pytest.mark.slow
 def test_pre_training_continues_from_a_body_and_from_a_classifier(
     body: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -17,7 +17,8 @@ SETTINGS = [
 ]
 
 
-@pytest.mark.parametrize("pack", ["data.pack=true", pytest.param("train.replaced_tokens=50", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("pack", ["data.pack=true", "train.replaced_tokens=50"])
 def test_a_killed_and_resumed_run_ends_bit_identical(server: Server, tmp_path: Path, pack: str) -> None:
     whole, _ = check_resumed_run(server, tmp_path, write_words, [*SETTINGS, pack])
     log = outcome(whole)["log"]

@@ -184,6 +184,7 @@ def test_reduced_motion_is_respected(tabs: Tabs) -> None:
     assert tab.locator("#swap").evaluate("(e) => getComputedStyle(e).transitionDuration") == "0s"
 
 
+@pytest.mark.slow
 def test_widths(tab: Any) -> None:
     tab.get_by_label("Text to translate").fill("a dog runs. " * 20)
     expect(tab.locator("#state")).to_have_attribute("data-state", "done")

@@ -66,6 +66,7 @@ def test_ten_thousand_characters(tabs: Tabs) -> None:
     assert tab.evaluate(STANDS)
 
 
+@pytest.mark.slow
 def test_hostile_servers(tabs: Tabs) -> None:
     tabs.expected = ("status of 400",)
     tab = tabs.open()

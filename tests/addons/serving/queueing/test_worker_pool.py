@@ -104,6 +104,7 @@ def test_processes_end_when_the_pool_is_garbage_collected(
     wait_until(lambda: not any(Path(f"/proc/{each}").exists() for each in processes))
 
 
+@pytest.mark.slow
 def test_killed_again_and_again(translator: Translator, pool: WorkerPool) -> None:
     asked = lines(translator)
     wanted = texts(pool, asked)
@@ -204,6 +205,7 @@ def test_errors_of_workers_are_raised(translator: Translator, pool: WorkerPool, 
     assert isinstance(Failure.of(ModelError("damaged")).error, ModelError)
 
 
+@pytest.mark.slow
 def test_a_worker_that_hangs_is_killed(translator: Translator, capsys: pytest.CaptureFixture[str]) -> None:
     """The worker is stopped, like one that waits for a lock forever; another one gets its batch."""
     pool = WorkerPool(spec(translator.folder), 1, translator.tokenizers.target)  # type: ignore[attr-defined]
