@@ -68,6 +68,7 @@ def test_without_tcmalloc_or_where_something_is_preloaded_nothing_restarts() -> 
     assert _restarted("libm.so.6", LD_PRELOAD="")[0]["LD_PRELOAD"] == ""
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(find_tcmalloc() is None, reason="tcmalloc is not installed")
 def test_the_command_line_trains_on_tcmalloc() -> None:
     environment = {key: value for key, value in os.environ.items() if key != "LD_PRELOAD"}

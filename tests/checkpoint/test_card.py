@@ -196,8 +196,9 @@ def test_a_run_passes_its_validation_texts_to_the_card(tmp_path: Path, monkeypat
     (tmp_path / "pairs.tsv").write_text(pair * 8, encoding="utf-8")
     settings = {
         "data": {"train": {"pairs": str(tmp_path / "pairs.tsv")}, "valid": {"pairs": str(tmp_path / "pairs.tsv")}},
-        "model": {"preset": "tiny"},
-        "train": {"max_steps": 1, "device": "cpu"},
+        "model": {"preset": "tiny", "width": 16},
+        "text": {"subword": {"kind": "character"}},
+        "train": {"max_steps": 1, "device": "cpu", "threads": 1, "average": {"count": 0}},
         "out": str(tmp_path / "run"),
     }
     folder = dragoman.train(settings, quiet=True).folder

@@ -18,6 +18,7 @@ ROOT = os.environ.get("DRAGOMAN_DATA")
 pytestmark = pytest.mark.skipif(ROOT is None, reason="DRAGOMAN_DATA does not say where the corpora are")
 
 
+@pytest.mark.slow
 def test_multi30k_keeps_all_but_two_bad_pairs_and_three_duplicates() -> None:
     folder = Path(str(ROOT)) / "multi30k"
     report = report_cleaning(

@@ -182,6 +182,7 @@ def test_chunks_workers_and_an_earlier_call_give_the_same_verdicts(
     assert found[1] == found[2] == found[0]
 
 
+@pytest.mark.slow
 def test_a_given_aligner_scores_a_pair_alone_as_in_a_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dragoman.data.cleaning.mismatches._FEWEST_DECOYS", 500)  # nothing is learned from them
     sources, targets, _ = corpus()

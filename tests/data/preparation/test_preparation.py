@@ -103,6 +103,7 @@ def test_a_killed_preparation_reuses_completed_blocks_and_gives_the_same_result(
     assert contents(tmp_path) == expected
 
 
+@pytest.mark.slow
 def test_the_result_does_not_depend_on_the_number_of_processes(
     server: Server, tmp_path: Path, prepared: tuple[dict[str, str], int]
 ) -> None:

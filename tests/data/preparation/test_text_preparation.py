@@ -70,7 +70,6 @@ def prepared(server: Server, tmp_path_factory: pytest.TempPathFactory) -> tuple[
     return found, int(calls)
 
 
-@pytest.mark.slow
 def test_a_killed_preparation_reuses_completed_blocks_and_gives_the_same_result(
     server: Server, tmp_path: Path, prepared: tuple[dict[str, str], int]
 ) -> None:

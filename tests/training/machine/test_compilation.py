@@ -104,12 +104,13 @@ def test_gradients_are_those_of_uncompiled_layers(changes: dict[str, Any], longe
     assert counting.graphs, "nothing was compiled"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("positions", "shaped"),
     [
-        pytest.param("sinusoidal", padded, marks=pytest.mark.slow),
+        ("sinusoidal", padded),
         ("rotary", padded),
-        pytest.param("sinusoidal", packed, marks=pytest.mark.slow),
+        ("sinusoidal", packed),
     ],
     ids=["sinusoidal", "rotary", "packed"],
 )

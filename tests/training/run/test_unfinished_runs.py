@@ -50,6 +50,7 @@ def send(number: int) -> Callable[[], None]:
     return lambda: os.kill(os.getpid(), number)
 
 
+@pytest.mark.slow
 def test_a_run_without_a_validation_leaves_its_newest_model(
     command: list[str], stop: Stop, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -122,6 +122,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(corpora: Path) -> None:
     assert b'"tags"' in whole["tokenizer.json"]
 
 
+@pytest.mark.slow
 def test_a_changed_second_set_is_noticed(corpora: Path) -> None:
     threads = torch.get_num_threads()
     try:
