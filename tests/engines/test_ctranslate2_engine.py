@@ -124,6 +124,7 @@ def test_hypotheses_and_scores_are_those_of_plain_ctranslate2(name: str) -> None
     assert {each.finished for hypotheses in expected for each in hypotheses} == {True, False}
 
 
+@pytest.mark.slow
 def test_greedy_search_equals_the_reference() -> None:
     """The rules differ only for beams; log-probabilities are those of forced decoding."""
     for name in MODELS:

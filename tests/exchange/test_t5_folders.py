@@ -125,6 +125,7 @@ def test_the_number_of_steps_follows_the_source_or_the_folder(
     assert written.get("max_length") == (longest[0] + 1 if generation else None)
 
 
+@pytest.mark.slow
 def test_tags_of_further_training_are_exported_as_special_tokens(tmp_path: Path) -> None:
     write_t5(tmp_path / "theirs", unused=3)
     import_model(tmp_path / "theirs", tmp_path / "ours", quiet=True)

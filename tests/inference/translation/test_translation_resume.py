@@ -132,6 +132,7 @@ def test_a_changed_text_is_refused_and_a_longer_one_accepted(failure: Callable[.
     assert Path("resumed").read_bytes() == Path("out").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("half")
 def test_a_moved_text_and_other_batches_are_resumed() -> None:
     Path("packed.gz").write_bytes(gzip.compress(Path("in").read_bytes()))

@@ -98,6 +98,7 @@ def test_parts_of_a_batch_give_the_gradient_of_the_whole() -> None:
     assert_all_close(parts, whole)
 
 
+@pytest.mark.slow
 def test_it_makes_heads_attend_to_different_positions() -> None:
     pairs = batch()
     after = {}

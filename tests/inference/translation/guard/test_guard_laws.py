@@ -94,7 +94,9 @@ REFERENCES = {
 
 
 @pytest.mark.skipif("DRAGOMAN_DATA" not in os.environ, reason="DRAGOMAN_DATA does not name the folder of corpora")
-@pytest.mark.parametrize("name", ["multi30k", "newstest", pytest.param("french", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "name", ["multi30k", *(pytest.param(each, marks=pytest.mark.slow) for each in ("newstest", "french"))]
+)
 def test_human_translations_rarely_cause_alarms(name: str) -> None:
     """Each kind reports fewer than 1% of the references, which contain no loops, copies or empty lines."""
     sides = []

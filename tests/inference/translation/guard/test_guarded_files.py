@@ -83,6 +83,7 @@ def test_a_guarded_translation_is_resumed(stop: Callable[..., None], capfd: pyte
     assert reported(capfd.readouterr().err) == counted
 
 
+@pytest.mark.slow
 def test_guard_with_other_options(capfd: pytest.CaptureFixture[str]) -> None:
     """N lines, alignments of the written translations, and required phrases."""
     lines = [LINES[0], LINES[3], ""]
