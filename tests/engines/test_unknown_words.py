@@ -51,6 +51,7 @@ DECODERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "convolutional": (RECURRENT, {"kind": "convolutional", "layers": 2}),
     "bytenet": (RECURRENT, {"kind": "bytenet", "layers": 2, "stacked": False, "cross_attention": {"kind": "soft"}}),
 }
+FEW = ("transformer", "hard", "bahdanau", "luong", "convolutional")
 
 
 def vocabularies(kind: str = "word") -> Tokenizers:
@@ -267,7 +268,9 @@ def test_results_do_not_depend_on_batches_and_their_order() -> None:
         ]
 
 
-@pytest.mark.parametrize("name", DECODERS)
+@pytest.mark.parametrize(
+    "name", [each if each in FEW else pytest.param(each, marks=pytest.mark.slow) for each in DECODERS]
+)
 @torch.no_grad()
 def test_words_are_those_that_single_steps_attend_to(name: str) -> None:
     """In a beam, in a batch with padding, compared with a hypothesis read alone, one token at a time."""

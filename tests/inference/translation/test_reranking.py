@@ -66,7 +66,7 @@ def random_lists(seed: int, sentences: int = 4, hypotheses: int = 5, features: i
     return Lists(values, statistics)
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 5))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 5))])
 def test_a_line_is_searched_exactly(seed: int) -> None:
     lists, metric = random_lists(seed), BLEU()
     draws = np.random.default_rng(seed)
