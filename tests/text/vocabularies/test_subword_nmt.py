@@ -30,8 +30,8 @@ def corpus() -> tuple[list[str], list[str]]:
         train, val, test = (
             list(open_lines(Path(root) / "multi30k" / f"{name}.de.gz")) for name in ("train", "val", "test_2016_flickr")
         )
-        return train[:1500], [*val[:300], *test[:300]]
-    generated = generate(train=1500, valid=600)
+        return train[:4000], [*val[:300], *test[:300]]
+    generated = generate(train=3000, valid=600)
     return [pair.de for pair in generated[0]], [pair.de for pair in generated[1]]
 
 
