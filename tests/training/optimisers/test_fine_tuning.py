@@ -135,6 +135,7 @@ def changed(body: Path, run: Path) -> set[str]:
     return {name for name in stored.keys() & ours.keys() if not torch.equal(stored[name], ours[name])}
 
 
+@pytest.mark.slow
 def test_a_frozen_body_is_not_changed_by_training(body: Path, tmp_path: Path) -> None:
     train(recipe(tmp_path, "classification", "free", start=str(body)), quiet=True)
     assert changed(body, tmp_path / "free")

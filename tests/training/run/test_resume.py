@@ -94,9 +94,9 @@ def test_a_finished_run_continues_to_new_limits(
 ) -> None:
     straight = tmp_path / "straight"
     straight.mkdir()
-    rhythm = ["train.validate_every=10", "train.max_steps=30"]
+    rhythm = ["train.validate_every=10", "train.max_steps=24"]
     finish(server, straight, "train", *write_corpus(straight), *SETTINGS, *rhythm)
-    finish(server, folder, *command, "--resume", "train.max_steps=30")
+    finish(server, folder, *command, "--resume", "train.max_steps=24")
     assert differences(trained(folder), trained(straight)) == []
 
 
