@@ -204,7 +204,10 @@ def test_without_weights_of_self_attention_there_is_no_rollout() -> None:
         attention_rollout(translator("linear, rotary"), SOURCE, GIVEN)
 
 
-def test_the_commands_print_and_write_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_commands_print_and_write_figures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("dragoman.figures.canvas.RESOLUTION", 30)  # not tested, and faster
     write_tiny_model(tmp_path / "model")
     model = [str(tmp_path / "model"), SOURCE, "--target", TARGET, "--device", "cpu"]
     for verb, names in (

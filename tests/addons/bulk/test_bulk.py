@@ -196,6 +196,7 @@ def test_an_object_keeps_its_other_fields(others: dict[str, object], translation
     assert "\n" not in after
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("alone")
 def test_a_full_disk_keeps_completed_shards(model: Path, tmp_path: Path) -> None:
     small, large, out = tmp_path / "a.txt", tmp_path / "b.jsonl", tmp_path / "out"

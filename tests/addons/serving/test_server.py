@@ -206,18 +206,27 @@ def test_models_that_cannot_be_served_are_explained(tmp_path: Path, capfd: pytes
             assert told in error and "Traceback" not in error, (arguments, error)
 
 
+NETWORK = ("--languages", "en-de", "--engine", "torch", "--host", "0.0.0.0")
+
+
 def test_a_server_for_the_network_names_its_addresses_and_keys(server: Server, tmp_path: Path) -> None:
     model = tmp_path / "model"
     write_tiny_model(model)
-    arguments = (str(model), "--languages", "en-de", "--engine", "torch", "--host", "0.0.0.0")
+    arguments = (str(model), *NETWORK)
     with running(server, tmp_path, *arguments) as (process, url):
         port = url.rpartition(":")[2]
         wait_until(lambda: "warning" in process.said)
         assert f"{socket.gethostname()}:{port}" in process.said.partition("for colleagues: ")[2].splitlines()[0]
         assert "dragoman keys add" in process.said
+
+
+@pytest.mark.slow
+def test_a_server_for_the_network_with_keys_warns_of_nothing(server: Server, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    write_tiny_model(model)
     with Keys(tmp_path / "keys.db") as keys:
         keys.add("ada")
-    with running(server, tmp_path, *arguments, "--keys", "keys.db") as (process, url):
+    with running(server, tmp_path, str(model), *NETWORK, "--keys", "keys.db") as (process, url):
         with pytest.raises(HTTPError, match="401"):
             translated(url)
         wait_until(lambda: "for colleagues" in process.said)

@@ -103,6 +103,7 @@ def test_a_saved_figure_is_the_one_that_the_command_writes(
             assert answer.headers["content-type"].startswith(kind)
 
 
+@pytest.mark.slow
 def test_the_command_opens_all_models_of_an_address(
     client: httpx.Client, folders: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

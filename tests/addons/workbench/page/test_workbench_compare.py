@@ -105,6 +105,7 @@ def test_the_slider_moves_over_the_checkpoints_of_a_run(tabs: WorkbenchTabs, ser
     assert "other=trained%401500" in tab.evaluate("location.hash")
 
 
+@pytest.mark.slow
 def test_models_are_chosen_and_swapped(tabs: WorkbenchTabs) -> None:
     tab = tabs.open(f"view=compare&{SENTENCE}")
     wait_until_drawn(tab)
