@@ -220,11 +220,11 @@ HOSTILE = [
 @pytest.mark.parametrize("kind", KINDS)
 def test_kinds_take_linear_time(kind: str) -> None:
     """A pattern that scans the rest of the text from every start would take seconds for the longest of these."""
-    hostile = (text for sign in HOSTILE for text in (sign * 5_000, sign + sign[-1] * 10_000, sign[0] * 10_000))
+    hostile = (text for sign in HOSTILE for text in (sign * 10_000, sign + sign[-1] * 20_000, sign[0] * 20_000))
     for text in dict.fromkeys(hostile):
         began = time.process_time()
         kept(text, kind)
-        assert time.process_time() - began < 1, (kind, text[:9])
+        assert time.process_time() - began < 1.2, (kind, text[:9])
 
 
 def test_a_pattern_that_takes_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
