@@ -189,7 +189,7 @@ def test_a_training_corpus_that_is_shifted_from_some_line_on_is_reported(tmp_pat
     assert message.startswith(f"train: the two sides seem to be shifted from about line {BLOCK + 1} on")
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(st.integers(0, 10_000))
 def test_unshifted_pairs_of_any_order_are_not_reported(seed: int) -> None:
     pairs = TRAIN[:300]

@@ -218,7 +218,7 @@ def test_differing_parameters_of_ranks_are_reported(server: Server, tmp_path: Pa
 
 
 LONG = {
-    "ddp": ["train.max_steps=14", "train.validate_every=7"],
+    "ddp": ["train.max_steps=10", "train.validate_every=5"],
     "fsdp": ["train.max_steps=8", "train.validate_every=4"],  # its updates take much longer
 }
 TRAINED = ["train", *SETTINGS, "train.checkpoint_every=4", "train.log_every=1", "train.accumulate=3"]

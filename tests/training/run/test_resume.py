@@ -165,6 +165,7 @@ def test_other_settings_are_refused(server: Server, twenty: Path, change: str, n
     assert differences(outcome(twenty), before) == []
 
 
+@pytest.mark.slow
 def test_a_run_resumes_with_the_settings_of_another_machine(server: Server, folder: Path) -> None:
     on = ["train", "--resume", "--out", RUN, "train.max_steps=22"]
     said = finish(server, folder, *on, "train.threads=2", "train.precision=bfloat16")
