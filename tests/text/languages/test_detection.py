@@ -181,7 +181,7 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(*_: object) -> None:
         raise ConfigError("this needs the package py3langid")
 
-    module._model.cache_clear()
+    monkeypatch.setattr(module, "_model", module._model.__wrapped__)  # not the model that is already loaded
     monkeypatch.setattr(module, "import_optional", missing)
     with pytest.raises(ConfigError, match="py3langid"):
         Detector(["en"])
