@@ -268,9 +268,7 @@ def test_results_do_not_depend_on_batches_and_their_order() -> None:
         ]
 
 
-@pytest.mark.parametrize(
-    "name", [each if each in FEW else pytest.param(each, marks=pytest.mark.slow) for each in DECODERS]
-)
+@pytest.mark.parametrize("name", [pytest.param(one, marks=[pytest.mark.slow] * (one not in FEW)) for one in DECODERS])
 @torch.no_grad()
 def test_words_are_those_that_single_steps_attend_to(name: str) -> None:
     """In a beam, in a batch with padding, compared with a hypothesis read alone, one token at a time."""
