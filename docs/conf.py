@@ -19,6 +19,7 @@ extensions = [
     "sphinx_copybutton",
     "index_pages",
     "repository_files",
+    "page_texts",
     "prose_docstrings",
     "searched_numbers",
 ]

@@ -1,5 +1,6 @@
 """Questions of strangers, and the pages that answer them: each is found by one search, and within three clicks."""
 
+import math
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -230,6 +231,31 @@ FOUND_FIRST = [
 
 EXCEPTIONS = 2
 
+AS_TYPED = [
+    ("fairseq #1254", "out of memory error while training", "how-to/training/out-of-memory"),
+    ("fairseq #919", "restart training from last saved checkpoint", "how-to/training/resume"),
+    ("OpenNMT-py #734", "repeating phrases in the output", "how-to/translating/faulty-translations"),
+    ("transformers #14998", "boost the speed of one sentence", "how-to/translating/faster"),
+    ("fairseq #2750", "translate a long text", "how-to/translating/long-lines"),
+    ("joeynmt #120", "what should be the size of train, valid and test file", "how-to/corpora/hold-out"),
+    ("marian-dev #382", "premature stopping", "how-to/training/time-limit"),
+    ("marian-dev #756", "convert a Marian model to Huggingface", "how-to/exchanging/marian"),
+    ("LibreTranslate #264", "API key without the minute limit", "how-to/serving/keys-and-quotas"),
+    ("LibreTranslate #944", "translate text with template tokens", "how-to/translating/keep-placeholders-and-markup"),
+    ("own", "how do I know if my model is better than another", "how-to/evaluating/compare-two-systems"),
+    ("own", "translate docx file keep formatting", "how-to/documents/word"),
+    ("own", "force my own terminology", "how-to/translating/glossary"),
+    ("own", "what is label smoothing", "lecture/smoothing"),
+    ("own", "train on multiple gpus", "how-to/training/several-gpus"),
+    ("own", "see attention weights of a sentence", "how-to/inspecting/attention"),
+    ("own", "model invents things that are not in the source", "how-to/translating/faulty-translations"),
+    ("own", "make the model smaller for a phone", "how-to/training/distill"),
+    ("own", "use monolingual text of the target language", "how-to/training/back-translate"),
+    ("own", "remove duplicates and wrong sentence pairs from corpus", "how-to/corpora/clean"),
+]
+"""Who asked, what they type, and the page that answers it, written by somebody who had not read the pages: for nine of
+these twenty, the search showed that page first, before the words of newcomers were added to titles and first lines."""
+
 
 def targets(page: Path) -> set[Path]:
     """Return the pages that a page links to."""
@@ -253,6 +279,7 @@ def test_every_page_is_three_clicks_from_the_front_page() -> None:
     found = clicks()
     pages = set(DOCS.rglob("*.md"))
     assert {DOCS / f"{question.page}.md" for question in [*QUESTIONS, *FOUND_FIRST]} <= pages
+    assert {DOCS / f"{page}.md" for *_, page in AS_TYPED} <= pages
     assert sorted(str(page.relative_to(DOCS)) for page in pages if found.get(page, CLICKS + 1) > CLICKS) == []
 
 
@@ -273,15 +300,20 @@ def test_a_search_finds_the_page(request: pytest.FixtureRequest) -> None:
     sources = [*DOCS.rglob("*.md"), DOCS / "site" / "search_order.js", DOCS / "site" / "searched_numbers.py"]
     if not index.exists() or any(source.stat().st_mtime > index.stat().st_mtime for source in sources):
         pytest.skip("there is no site of these pages: make docs")
-    ranks = {}
     tab = request.getfixturevalue("browser").new_page()
     tab.goto(f"{SITE.as_uri()}/search.html")
     tab.wait_for_function("Search.hasIndex()")
-    for question in [*QUESTIONS, *FOUND_FIRST]:
+
+    def rank(words: str, page: str) -> float:
         # results begin with the name of a page; the page shows the last one first
-        found = tab.evaluate("words => Search._performSearch(...Search._parseQuery(words))", question.words)
+        found = tab.evaluate("words => Search._performSearch(...Search._parseQuery(words))", words)
         pages = [result[0] for result in reversed(found)]
-        ranks[question.words] = pages.index(question.page) + 1 if question.page in pages else None
-    assert {words: rank for words, rank in ranks.items() if rank is None or rank > RESULTS} == {}
-    later = {question.words: ranks[question.words] for question in FOUND_FIRST if ranks[question.words] != 1}
-    assert len(later) <= EXCEPTIONS, later
+        return pages.index(page) + 1 if page in pages else math.inf
+
+    ranks = {question.words: rank(question.words, question.page) for question in [*QUESTIONS, *FOUND_FIRST]}
+    assert {words: place for words, place in ranks.items() if place > RESULTS} == {}
+    first = {question.words: ranks[question.words] for question in FOUND_FIRST}
+    typed = {words: rank(words, page) for _, words, page in AS_TYPED}
+    for searches in (first, typed):
+        later = {words: place for words, place in searches.items() if place > 1}
+        assert len(later) <= EXCEPTIONS, later

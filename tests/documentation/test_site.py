@@ -114,4 +114,6 @@ def test_the_search_works_from_disk(site: Path, browser: Any) -> None:
     tab.keyboard.press("Enter")
     tab.wait_for_selector("#search-results li a")
     assert "Page" in tab.inner_text("#search-results li")
+    tab.wait_for_selector("#search-results li .context")  # text of the page
+    assert "$ dragoman --version" in tab.inner_text("#search-results li .context")
     assert errors == []
