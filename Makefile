@@ -12,7 +12,7 @@ PYTEST = OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive $(BIN)/python -m pytest -n $(
 # Some images set this variable; every process started by the tests would then compile all modules that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-room room test-docs test-all test-levels docs reference lint types format wheel release lock \
+.PHONY: help demo test test-room room test-docs test-all test-levels docs reference lint types types-src types-tests format wheel release lock \
     clean
 
 help:
@@ -35,8 +35,10 @@ help:
 demo: $(VENV)/.core
 	$(BIN)/dragoman demo
 
+# .ci/run chooses the tests of test-docs, too, so that they are collected only once.
+CHOSEN ?= not slow and not commands
 test: $(VENV)/.dev
-	$(PYTEST) -m "not slow and not commands" $(PYTEST_ARGS)
+	$(PYTEST) -m "$(CHOSEN)" $(PYTEST_ARGS)
 
 test-room: room $(VENV)/.dev
 	$(PYTEST) -m "not slow and not commands" $(PYTEST_ARGS) tests/$(ROOM)
@@ -70,8 +72,12 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 
-types: $(VENV)/.dev
+types: types-src types-tests
+
+types-src: $(VENV)/.dev
 	$(BIN)/mypy
+
+types-tests: $(VENV)/.dev
 	$(BIN)/mypy --config-file tests/mypy.ini
 
 format: $(VENV)/.dev

@@ -25,7 +25,7 @@ from dragoman.checkpoint.folder import META, PARAMETERS, load_model_folder
 from dragoman.checkpoint.store import CheckpointStore
 from dragoman.checkpoint.tensors import load_tensors, save_tensors
 
-LEAST_KILLS, LEAST_STEPS = 6, 3
+LEAST_KILLS, LEAST_STEPS = 4, 2
 CPU = torch.device("cpu")
 
 # For each line it reads, forks a child that commits snapshots and checkpoints until killed (torch is imported once).

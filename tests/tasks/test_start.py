@@ -159,6 +159,7 @@ def test_a_frozen_table_takes_no_new_tags() -> None:
         start.fill(model, tagged, {})
 
 
+@pytest.mark.slow
 def test_reward_runs_resume_bit_by_bit(started: Path) -> None:
     """With scheduled sampling, sampled translations and a start, a resumed run equals an uninterrupted one."""
     changing = ["train.teacher_forcing.kind=exponential", "train.teacher_forcing.base=0.9"]

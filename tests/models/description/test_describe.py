@@ -55,7 +55,7 @@ def transformer(d: int, inner: int, layers: int, vocabulary: int, n: int) -> tup
 @pytest.mark.usefixtures("unmeasured")
 @pytest.mark.parametrize(
     ("preset", "d", "inner", "expected", "length"),
-    [("base", 512, 2048, 63_082_496, 300), ("big", 1024, 4096, 214_245_376, 8)],
+    [("base", 512, 2048, 63_082_496, 300), pytest.param("big", 1024, 4096, 214_245_376, 8, marks=pytest.mark.slow)],
 )
 def test_the_paper_s_models(preset: str, d: int, inner: int, expected: int, length: int) -> None:
     """Parameters and operations; 300 tokens because torch uses fused attention from 256 on."""

@@ -95,7 +95,9 @@ def test_the_sums_of_all_parts() -> None:
     assert {1, 3, 9} <= {part.repeats for part in found.parts}  # three layers with three experts
 
 
-@pytest.mark.parametrize("name", LEVELS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (number % 3 > 0)) for number, name in enumerate(LEVELS)]
+)
 def test_every_choice_can_be_described(name: str) -> None:
     config = configured(*LEVELS[name])
     found = describe_model(config, VocabularySizes(SIZE, SIZE), LENGTH, depth=20)

@@ -62,7 +62,7 @@ LENGTHS = pytest.mark.parametrize(
     ("task", "encoder", "decoder", "positions"),
     [
         ("letter after the mark", {"kind": "window", "window": 2}, {}, {"kind": "relative"}),
-        ("marked letter", {"kind": "linear"}, {}, {"kind": "none"}),
+        pytest.param("marked letter", {"kind": "linear"}, {}, {"kind": "none"}, marks=SLOW),
         pytest.param("letter after the mark", {"kind": "window", "window": 2}, FLAT, {"kind": "relative"}, marks=SLOW),
     ],
     ids=["window", "linear", "whole model"],

@@ -88,7 +88,7 @@ TREE_DECODER = {
     ("head", "steps", "least"),
     [
         pytest.param(TREE_DECODER, 250, 95, marks=pytest.mark.slow),
-        (TREE_DECODER, 30, 0),
+        pytest.param(TREE_DECODER, 30, 0, marks=pytest.mark.slow),
         (CHART, 60, 95),
     ],
 )

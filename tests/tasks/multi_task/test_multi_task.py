@@ -345,6 +345,7 @@ def test_a_masked_language_model_is_trained_beside_a_task_with_labels(tmp_path: 
     assert train(tmp_path / "alone", {"train.max_steps": 3}, resume=True, quiet=True).step == 3
 
 
+@pytest.mark.slow
 def test_parsers_are_trained_beside_a_tagger(tmp_path: Path) -> None:
     settings = recipe(tmp_path)
     trees = [f"(S (NP (DT a) (NN {noun})) (VP (VB sees)))" for noun in ("dog", "cat", "park")]

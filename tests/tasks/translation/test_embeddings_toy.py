@@ -57,6 +57,7 @@ def write(folder: Path) -> dict[str, str]:
     return {word: CLASSES[classes[word]] for word in never}
 
 
+@pytest.mark.slow
 def test_words_without_examples_are_translated_as_their_neighbours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,8 @@ from dragoman.engines.engine import Row
 from dragoman.inference.translation.request import Request
 from dragoman.inference.translation.translator import Translator
 
+pytestmark = pytest.mark.slow
+
 LETTERS, FORMS = "abcdef", "uvwxyz"
 
 

@@ -41,8 +41,6 @@ MODELS: dict[str, tuple[str, dict[str, Any], dict[str, Any], int]] = {
     "sum": ("sort", {"kind": "sum"}, TRANSFORMER, 200),
 }
 """Task, encoder, decoder, updates."""
-FEW = ("post-norm",)
-"""The case that is always tested. The others are slow tests; test_every_variant_learns includes them, too."""
 
 
 def words(count: int, seed: int, without: set[str]) -> list[str]:
@@ -63,9 +61,8 @@ def write_part(folder: Path, part: str, chosen: list[str], task: Callable[[str],
     return {side: str(folder / f"{part}.{side}") for side in sides}
 
 
-@pytest.mark.parametrize(
-    "name", [*FEW, *(pytest.param(name, marks=pytest.mark.slow) for name in MODELS if name not in FEW)]
-)
+@pytest.mark.slow  # test_every_variant_learns has smaller tasks for all of them
+@pytest.mark.parametrize("name", MODELS)
 def test_learns(tmp_path: Path, name: str) -> None:
     task, encoder, decoder, steps = MODELS[name]
     train = words(3000, 1, set())
