@@ -51,8 +51,8 @@ def reference_pages() -> dict[str, str]:
     commands = root_command().commands
     document = openapi()
     return {
-        **{f"settings/{name}.md": text for name, text in pages.items()},
-        "settings/server.md": server_page(),
+        **{(path := f"settings/{name}.md"): _continued(path, text) for name, text in pages.items()},
+        "settings/server.md": _continued("settings/server.md", server_page()),
         "cli/index.md": command_index(),
         **{f"cli/{name}.md": command_page(name, command) for name, command in commands.items()},
         "openapi.json": json.dumps(document, indent=1, ensure_ascii=False) + "\n",

@@ -9,26 +9,6 @@ from dragoman.base.settings.reference import NAME, Section, sections
 from dragoman.base.settings.shared_groups import Occurrence, SharedGroup, Variant, share
 from dragoman.cli.settings_addresses import INDEX, PAGES, anchor_of, join_keys, page_of
 
-_INTRODUCTION = """# Settings: every key of a recipe
-
-Settings of `dragoman train`, `demo` and `distill`. Write them in a recipe (YAML), or on the command line as
-`key=value`. `dragoman settings KEY` prints the text of these pages, such as `dragoman settings train.schedule`.
-
-Each setting is listed once. A group that several places share is listed at one of them with a list of the others:
-`model.decoder.attention.bias` is described at `model.encoder.attention.bias`. Without a remark on tasks, a setting is
-the same for every task that has its group; settings of a few tasks only are below the others, under a heading with
-these tasks. `NAME` stands for a name of your choice.
-
-The defaults of `model` apply with `model.preset: null`. Each preset has different defaults for `width`,
-`encoder`, `decoder` and `dropout`, which are written to the `config.yaml` of a run. The preset `auto` chooses a preset
-by corpus size.
-"""
-_SERVER = """# Server: settings of `dragoman serve`
-
-Keys of the file that `dragoman serve --config serve.yaml` reads. On the command line, write `key=value`; in Python,
-`dragoman.serve("serve.yaml", {"queue.batch_tokens": 4096})`. Only `models` is required.
-"""
-
 
 class SettingsPages:
     """The pages of all settings. runs: sections by kind of run."""
@@ -38,14 +18,13 @@ class SettingsPages:
         self._by_path = {group.path: group for group in self.groups}
 
     def texts(self) -> dict[str, str]:
-        """Return the text of each page by its name."""
-        listed = "\n".join(f"- [{title}]({name}.md)" for name, (title, _) in PAGES.items())
-        listed += "\n- [Server: settings of `dragoman serve`](server.md)"
-        heads = {INDEX: f"{_INTRODUCTION}\n{listed}"} | {name: f"# {PAGES[name][0]}" for name in PAGES}
-        bodies = {
-            name: [self._section(group, name) for group in self.groups if page_of(group.path) == name] for name in heads
+        """Return the text of each page by its name, without the title and what precedes the settings."""
+        groups = {
+            name: [self._section(group, name) for group in self.groups if page_of(group.path) == name]
+            for name in (INDEX, *PAGES)
         }
-        return {name: "\n\n".join([head, *bodies[name]]) + "\n" for name, head in heads.items()}
+        groups[INDEX].insert(0, _listed_pages())
+        return {name: "\n\n".join(texts) + "\n" for name, texts in groups.items()}
 
     def on_one_page(self) -> str:
         """Return the text of all groups, for settings of another kind than those of runs."""
@@ -231,8 +210,13 @@ class SettingsPages:
 
 
 def server_page() -> str:
-    """Return the page of the settings of `dragoman serve`."""
-    return f"{_SERVER}\n{SettingsPages({'serve': sections(ServeConfig)}).on_one_page()}"
+    """Return the settings of `dragoman serve`, without the title and what precedes them."""
+    return SettingsPages({"serve": sections(ServeConfig)}).on_one_page()
+
+
+def _listed_pages() -> str:
+    listed = [f"- [{title}]({name}.md)" for name, (title, _) in PAGES.items()]
+    return "\n".join([*listed, "- [Server: settings of `dragoman serve`](server.md)"])
 
 
 def _forms(variants: Iterable[Variant], name: str) -> dict[tuple[str, str], list[tuple[Variant, int]]]:

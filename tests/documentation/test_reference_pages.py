@@ -7,24 +7,30 @@ import runpy
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from repository import ROOT
 from tiny_model import write_tiny_model
 
 from dragoman.base.errors import DragomanError, Interrupted
+from dragoman.base.settings.load import load_settings
 from dragoman.checkpoint import folder as folders
 from dragoman.cli.main import main
+from dragoman.cli.settings_addresses import INDEX, PAGES, page_of
 from dragoman.tasks.registry import TASKS
 from dragoman.tasks.seeds import SEEDS_FILE
+from dragoman.tasks.train import load_recipe
 from dragoman.text.tokenizers import SOURCE_FILE, TARGET_FILE
 from dragoman.training.profiling.profile import JSON_FILE, TEXT_FILE
 from dragoman.training.progress.report import CURVES_FILE, LOG_FILE
 
 REFERENCE = ROOT / "docs" / "reference"
 _GENERATE = "run: make reference"
+_MARK = "<!-- What follows is generated"
 
 
 def test_generated_pages_are_current(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,6 +43,33 @@ def test_generated_pages_are_current(monkeypatch: pytest.MonkeyPatch) -> None:
     assert stale == [], _GENERATE
     generated = {f"{path.parent.name}/{path.name}" for at in ("cli", "settings") for path in (REFERENCE / at).iterdir()}
     assert generated <= pages.keys(), "these pages have no command or section"
+
+
+SETTINGS = sorted((REFERENCE / "settings").glob("*.md"))
+
+
+def leaves(group: Mapping[str, Any], path: str = "") -> Iterator[str]:
+    """The addresses of the settings of a recipe."""
+    for key, value in group.items():
+        yield from leaves(value, f"{path}{key}.") if isinstance(value, dict) else [path + key]
+
+
+@pytest.mark.parametrize("page", SETTINGS, ids=lambda page: page.stem)
+def test_a_page_of_settings_begins_with_a_valid_example_of_them(page: Path) -> None:
+    pytest.importorskip("fastapi")
+    from dragoman.addons.serving.config import ServeConfig
+
+    introduction = page.read_text(encoding="utf-8").split(_MARK)[0]
+    examples = [yaml.safe_load(text) for text in re.findall(r"^```yaml\n(.*?)^```", introduction, re.S | re.M)]
+    assert examples
+    for example in examples:
+        if page.stem == "server":
+            load_settings(example, [], ServeConfig)
+            continue
+        load_recipe({"out": "run", "data": {"train": {"source": "train.en", "target": "train.de"}}, **example}, [])
+        if page.stem != INDEX:
+            assert introduction.startswith(f"# {PAGES[page.stem][0]}\n")
+            assert page.stem in {page_of(path.rpartition(".")[0]) for path in leaves(example)}
 
 
 def _raise(error: BaseException) -> Callable[..., object]:
