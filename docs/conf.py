@@ -17,6 +17,7 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx_copybutton",
+    "formulas",
     "index_pages",
     "repository_files",
     "page_texts",
@@ -31,6 +32,10 @@ suppress_warnings = ["config.cache"]
 # Markdown. Heading anchors follow the rule of code hosts, which tests/architecture/test_links.py checks as well.
 source_suffix = {".md": "markdown"}
 myst_heading_anchors = 6
+myst_enable_extensions = ["dollarmath"]
+myst_dmath_allow_space = False  # amounts such as $5 and variables such as $HOME are no formulas
+myst_dmath_allow_digits = False
+html_math_renderer = "mathml"
 smartquotes = False  # they turn options such as --help into a dash
 myst_disable_syntax = ["footnote_ref", "footnote_def"]  # the pages have none, but regular expressions such as [^=]
 

@@ -1,6 +1,6 @@
 """Write the generated pages of the reference: `python docs/generate.py`. The tests compare them with the code.
 
-Settings of runs and of servers, commands with their options, and the HTTP API with its OpenAPI document.
+Settings of runs and of servers, commands with their options, the HTTP API with its OpenAPI document, and flow charts.
 """
 
 import enum
@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, get_args
 
+from flow_charts import charts
 from settings_pages import SettingsPages, server_page
 from typer.core import TyperGroup
 
@@ -58,6 +59,7 @@ def reference_pages() -> dict[str, str]:
         "openapi.json": json.dumps(document, indent=1, ensure_ascii=False) + "\n",
         "http.md": _continued("http.md", http_routes(document)),
         "model-folder.md": _continued("model-folder.md", _meta_fields()),
+        **{f"../pictures/{name}": chart for name, chart in charts().items()},
     }
 
 

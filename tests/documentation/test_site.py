@@ -26,6 +26,8 @@ $ dragoman --version
 dragoman 1
 ```
 [a](../../recipes/a.yaml) and [back](#a-heading), [^=]*, --option
+
+The sum $x_1 + 2$ costs 3 $ or 4 $.
 """
 OTHER = "# Other page\n[back](../index.md)\n"
 FILES = {
@@ -83,6 +85,13 @@ def test_the_navigation_has_the_pages_that_the_index_links_to_in_their_order(sit
 
 def test_the_text_is_that_of_the_page(site: Path) -> None:
     assert "[^=]*, --option" in (site / "how" / "page.html").read_text()
+
+
+def test_formulas_are_drawn_by_the_browser(site: Path) -> None:
+    page = (site / "how" / "page.html").read_text()
+    assert re.search(r"<msub>\s*<mi>x</mi>\s*<mn>1</mn>\s*</msub>", page)
+    assert page.count("<math") == 1
+    assert "costs 3 $ or 4 $." in page
 
 
 def test_pages_load_nothing_from_other_servers(site: Path) -> None:
