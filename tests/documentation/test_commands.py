@@ -1,4 +1,4 @@
-"""The commands on the pages of docs/start, docs/paths and docs/how-to run, and print what the pages show."""
+"""The commands on the pages of these folders of docs run, and print what the pages show."""
 
 import os
 from pathlib import Path
@@ -10,8 +10,9 @@ from page_inputs import DATA, INPUTS, provide
 from repository import ROOT
 
 DOCS = ROOT / "docs"
+FOLDERS = ("start", "paths", "how-to", "explanation")
 PAGES = sorted(
-    str(path.relative_to(DOCS)) for folder in ("start", "paths", "how-to") for path in (DOCS / folder).rglob("*.md")
+    str(path.relative_to(DOCS)) for folder in FOLDERS for path in (DOCS / folder).rglob("*.md")
 )
 
 

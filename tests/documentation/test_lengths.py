@@ -10,7 +10,7 @@ LIMITS = {
     "docs/start/*.md": 600,
     "docs/start/tutorial/*.md": 1000,
     "docs/how-to/**/*.md": 600,
-    "docs/explanation/*.md": 1500,
+    "docs/explanation/*.md": 2000,
 }
 """Maximum number of words of a page, code included."""
 
