@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from dragoman.tasks.augmentation.distill import distill
     from dragoman.tasks.corpora.check import check_data
     from dragoman.tasks.corpora.compare import compare_data
+    from dragoman.tasks.corpora.get import get_data
     from dragoman.tasks.corpora.split import split_data
     from dragoman.tasks.description import describe
     from dragoman.tasks.recipes import recipes
@@ -107,6 +108,7 @@ __all__ = [
     "evaluate_pairs",
     "export",
     "follow_checkpoints",
+    "get_data",
     "head_importance",
     "import_model",
     "inspect",
@@ -168,6 +170,7 @@ _MODULES = {
     "evaluate_pairs": "evaluation.minimal_pairs",
     "export": "exchange.formats",
     "follow_checkpoints": "inspection.checkpoints",
+    "get_data": "tasks.corpora.get",
     "head_importance": "inspection.importance",
     "import_model": "exchange.formats",
     "inspect": "inspection.inspect",

@@ -37,7 +37,7 @@ SECTIONS: Mapping[str, Mapping[str, Reference]] = {
     "Corpora and word alignments": {
         "data": Reference(
             f"{_FOLDER}.data:app",
-            "Check a corpus before training on it, or divide it into training, validation and test sets.",
+            "Download a corpus, check it before training on it, or divide it into training, validation and test sets.",
         ),
         "align": Reference(f"{_FOLDER}.align:align", "Align the words of a parallel text."),
         "lexicon": Reference(f"{_FOLDER}.lexicon:lexicon", "Extract a bilingual dictionary from a parallel text."),

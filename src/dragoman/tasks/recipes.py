@@ -1,5 +1,6 @@
 """`recipes` lists the recipes of published experiments, which are YAML files in the package."""
 
+import re
 import shutil
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -12,6 +13,8 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 _FOLDERS = (_PACKAGE / "recipe_files", _PACKAGE.parents[1] / "recipes")
 """The recipe folder of a wheel, and that of a source tree."""
 
+_CORPUS = re.compile(r"^#.*\bdragoman data get ([\w/-]+)", re.MULTILINE)
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -20,6 +23,11 @@ class Recipe:
     name: str
     purpose: str
     path: Path
+
+    @property
+    def corpora(self) -> list[str]:
+        """The names of corpora in the recipe's comments that `dragoman data get` downloads."""
+        return list(dict.fromkeys(_CORPUS.findall(self.path.read_text(encoding="utf-8"))))
 
     def copy(self, folder: str | Path) -> Path:
         """Copy the recipe to a folder, which is created if necessary, and return the path of the copy.

@@ -13,8 +13,9 @@ from itertools import islice
 from types import TracebackType
 from typing import Any, TypeVar, overload
 
+import httpx
+
 from dragoman.base.errors import DragomanError
-from dragoman.base.packages import import_optional
 
 T = TypeVar("T")
 
@@ -78,10 +79,8 @@ class ServerError(DragomanError):
 class _Requests:
     """Base class of both clients, which builds requests and parses responses."""
 
-    def __init__(self, url: str, key: str | None, timeout: float, retry: Retry | None) -> None:
-        self._httpx: Any = import_optional("httpx", "client")
+    def __init__(self, url: str, key: str | None, retry: Retry | None) -> None:
         self._url, self._key, self._retry = url.rstrip("/"), key, retry or Retry()
-        self._options = {"base_url": self._url, "timeout": timeout}
 
     def _body(self, fields: dict[str, Any]) -> dict[str, Any]:
         payload = {name: value for name, value in fields.items() if value is not None}
@@ -121,9 +120,9 @@ class Client(_Requests):
     """
 
     def __init__(self, url: str, key: str | None = None, timeout: float = 30.0, retry: Retry | None = None) -> None:
-        """Create the client. Raises ConfigError if the package httpx is not installed."""
-        super().__init__(url, key, timeout, retry)
-        self._client = self._httpx.Client(**self._options)
+        """Create the client; it connects at the first request."""
+        super().__init__(url, key, retry)
+        self._client = httpx.Client(base_url=self._url, timeout=timeout)
 
     @overload
     def translate(self, text: str, target: str, source: str = ..., **settings: Any) -> str: ...
@@ -203,7 +202,7 @@ class Client(_Requests):
             response, failure = None, None
             try:
                 response = self._client.request(method, route, json=None if fields is None else self._body(fields))
-            except self._httpx.TransportError as error:
+            except httpx.TransportError as error:
                 failure = self._connection_error(error)
             wait = self._retry.wait(attempt, *_status(response))
             if wait is None:
@@ -227,8 +226,8 @@ class AsyncClient(_Requests):
 
     def __init__(self, url: str, key: str | None = None, timeout: float = 30.0, retry: Retry | None = None) -> None:
         """See `Client`."""
-        super().__init__(url, key, timeout, retry)
-        self._client = self._httpx.AsyncClient(**self._options)
+        super().__init__(url, key, retry)
+        self._client = httpx.AsyncClient(base_url=self._url, timeout=timeout)
 
     @overload
     async def translate(self, text: str, target: str, source: str = ..., **settings: Any) -> str: ...
@@ -295,7 +294,7 @@ class AsyncClient(_Requests):
                 response = await self._client.request(
                     method, route, json=None if fields is None else self._body(fields)
                 )
-            except self._httpx.TransportError as error:
+            except httpx.TransportError as error:
                 failure = self._connection_error(error)
             wait = self._retry.wait(attempt, *_status(response))
             if wait is None:

@@ -1,4 +1,4 @@
-"""`dragoman data`: check and divide corpora before training."""
+"""`dragoman data`: download, check and divide corpora before training."""
 
 import json
 from pathlib import Path
@@ -16,9 +16,13 @@ if TYPE_CHECKING:
 
 app = CommandGroup(
     "data",
-    {name: Reference(f"dragoman.cli.commands.data:{name}") for name in ("check", "compare", "split")},
-    help="Check a corpus before training on it, or divide it into training, validation and test sets.",
+    {
+        "get": Reference("dragoman.cli.commands.data_get:get"),
+        **{name: Reference(f"dragoman.cli.commands.data:{name}") for name in ("check", "compare", "split")},
+    },
+    help="Download a corpus, check it before training on it, or divide it into training, validation and test sets.",
     examples=(
+        "dragoman data get multi30k",
         "dragoman data check --source train.en --target train.de",
         "dragoman data split --pairs pairs.tsv --out corpus",
     ),

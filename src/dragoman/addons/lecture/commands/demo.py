@@ -26,7 +26,7 @@ _EXTENSIONS = 2
 
 @command(
     "dragoman demo",
-    "dragoman demo --languages en-fr --out runs/demo-fr",
+    "dragoman demo --corpus-only --out corpus",
     takes_run_settings=True,
     interrupted="interrupted: completed work is kept. Repeat the same command to resume",
 )
@@ -39,6 +39,10 @@ def demo(
         list[str] | None,
         typer.Argument(metavar="[KEY=VALUE]...", help="Settings that override those of the demo.", show_default=False),
     ] = None,
+    corpus_only: Annotated[
+        bool,
+        typer.Option("--corpus-only", help="Only write the corpus to the folder --out, for runs of your own."),
+    ] = False,
     quiet: Quiet = False,
 ) -> None:
     """Train a tiny translation model on the built-in corpus.
@@ -50,7 +54,7 @@ def demo(
     from shlex import quote
 
     from dragoman.addons.lecture.demo_sizes import SMALL
-    from dragoman.base.errors import ConfigError
+    from dragoman.base.errors import ConfigError, reject_options
     from dragoman.base.files import check_new_folder
     from dragoman.base.log import info
     from dragoman.base.settings.load import load_settings
@@ -66,6 +70,12 @@ def demo(
         raise ConfigError(
             f"--languages {languages}: give two different languages out of {', '.join(LANGUAGES)}, such as en-de"
         )
+    if corpus_only:
+        reject_options({"settings": settings}, "without --corpus-only")
+        check_new_folder(out)
+        _write_corpus(out, source, target)
+        print(f"{out}: {TRAIN:,} pairs for training, {VALID:,} for validation, {TEST:,} for testing")
+        return
     check_settings(settings or [])
     check_setting_names(None, settings or [])
     start = time.monotonic()
@@ -155,7 +165,7 @@ def _write_corpus(folder: Path, source: str, target: str) -> "EmbeddedCorpus":
     from dragoman.addons.lecture.grammar.corpus import generate
     from dragoman.base.files import atomic_write
 
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     corpus = generate(seed=1, train=TRAIN, valid=VALID, test=TEST)
     for part, sentences in (("train", corpus.train), ("valid", corpus.valid), ("test", corpus.test)):
         for language in (source, target):
