@@ -25,6 +25,7 @@ from dragoman.exchange.huggingface.bart.conversion import read_bart, write_bart
 from dragoman.exchange.huggingface.bert.conversion import read_bert, write_bert
 from dragoman.exchange.huggingface.files import CONFIG, ImportedModel, check_folder, read_json
 from dragoman.exchange.huggingface.gpt2.conversion import read_gpt2, write_gpt2
+from dragoman.exchange.huggingface.hub import HubModel, is_hub_name
 from dragoman.exchange.huggingface.marian.conversion import read_marian, write_marian
 from dragoman.exchange.huggingface.model_folder import add_prefix
 from dragoman.exchange.huggingface.t5.conversion import read_t5, write_t5
@@ -57,12 +58,14 @@ def import_model(
 
     Returns `out`.
 
-    folder: a Hugging Face folder, or an ARPA file of an n-gram model, plain or compressed. vocabulary_of: a model
-    folder whose target vocabulary an ARPA file uses (default: a vocabulary of the file's words, separated by spaces).
-    source_prefix: words that precede every source text, such as "translate English to German:" for a T5 model (default:
-    `prefix` in `config.json`). Parameters keep their dtype. allow_pickle: read parameters from a pickle file if the
-    folder has no other file of parameters. Raises ModelError if the folder is damaged or its model type is not
-    supported, and ConfigError if `out` exists or a library is not installed. In these cases, nothing is written.
+    folder: a Hugging Face folder; the name of a model on the Hugging Face Hub, such as ORG/MODEL or ORG/MODEL@REVISION,
+    unless there is a folder of this name; or an ARPA file of an n-gram model, plain or compressed. vocabulary_of: a
+    model folder whose target vocabulary an ARPA file uses (default: a vocabulary of the file's words, separated by
+    spaces). source_prefix: words that precede every source text, such as "translate English to German:" for a T5 model
+    (default: `prefix` in `config.json`). Parameters keep their dtype. allow_pickle: read parameters from a pickle file
+    if the folder has no other file of parameters. Raises ModelError if the folder is damaged, its model type is not
+    supported or the model cannot be downloaded, and ConfigError if `out` exists or a library is not installed. In these
+    cases, `out` is not written.
 
     >>> from dragoman import import_model
     >>> from pathlib import Path
@@ -82,6 +85,8 @@ def import_model(
             import_arpa(folder, out, None if vocabulary_of is None else Path(vocabulary_of))
             return out
         reject_options({"--vocabulary-of": vocabulary_of}, "with an ARPA file")
+        hub = HubModel.fetch(str(folder), allow_pickle) if is_hub_name(folder) else None
+        folder = folder if hub is None else hub.folder
         check_folder(folder)
         config = read_json(folder / CONFIG)
         kind = config.get("model_type")
@@ -92,7 +97,8 @@ def import_model(
             )
         model = add_prefix(read(folder, config, allow_pickle), config, source_prefix, folder / CONFIG)
         sections = dump_yaml({name: section.model_dump(mode="json") for name, section in model.sections.items()})
-        write_model_folder(out, model.parameters, sections, model.tokenizers, model.meta)
+        meta = model.meta if hub is None else hub.describe(model.meta)
+        write_model_folder(out, model.parameters, sections, model.tokenizers, meta)
     return out
 
 

@@ -10,15 +10,18 @@ from dragoman.cli.options import Quiet
 
 
 @command(
-    "dragoman import opus-mt-en-de --out models/en-de",
+    "dragoman import Helsinki-NLP/opus-mt-en-de --allow-pickle --out models/en-de",
     "dragoman import news.arpa --out models/news --vocabulary-of runs/en-de",
 )
 def import_model(
     folder: Annotated[
         Path,
         typer.Argument(
-            help="Local Hugging Face folder of a Marian model, such as an OPUS-MT model, of a BERT model, with or "
-            "without a head, or of a GPT-2, BART or T5 model; or an ARPA file of an n-gram model."
+            metavar="MODEL",
+            help="Hugging Face folder of a Marian model, such as an OPUS-MT model, of a BERT model, with or without a "
+            "head, or of a GPT-2, BART or T5 model; or the name of such a model on the Hugging Face Hub, ORG/MODEL or "
+            "ORG/MODEL@REVISION, which is downloaded; or an ARPA file of an n-gram model.",
+            show_default=False,
         ),
     ],
     *,
