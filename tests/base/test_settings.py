@@ -199,6 +199,17 @@ def test_environment_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert "line 3" in error
 
 
+def test_the_home_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ann")
+    path = write(tmp_path, "corpora:\n  - source: ~/a.en\n  - source: b\nname: a ~/b or ~ann\n")
+    settings = load_settings(path, ["corpora.1.source=~/b.de"], Settings)
+    assert settings.corpora[0].source == Path("/home/ann/a.en")
+    assert settings.corpora[1].source == Path("/home/ann/b.de")
+    assert settings.name == "a ~/b or ~ann"
+    given = load_settings({"corpora": [{"source": Path("~/a.en")}]}, {}, Settings)
+    assert given.corpora[0].source == Path("/home/ann/a.en")
+
+
 @pytest.mark.parametrize("override", ["train.max_steps", "=3", "train..max_steps=3", ""])
 def test_invalid_overrides_are_reported(override: str) -> None:
     assert "write key=value" in message(override)

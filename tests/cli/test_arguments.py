@@ -7,12 +7,24 @@ import pytest
 from dragoman.base.errors import ConfigError
 from dragoman.cli.arguments import check_options, check_settings, split_recipe
 from dragoman.cli.main import main
+from dragoman.cli.usage import expand_home
 
 
 def advice(*arguments: str, files: str | None = None) -> str:
     with pytest.raises(ConfigError) as error:
         check_settings(arguments, files=files)
     return str(error.value)
+
+
+def test_the_home_directory_inside_an_argument(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ann")
+    assert expand_home(["--out=~/runs/a", "--out", "~", "a=~/b", "--text=a ~/b"]) == [
+        "--out=/home/ann/runs/a",
+        "--out",
+        "~",
+        "a=~/b",
+        "--text=a ~/b",
+    ]
 
 
 @pytest.mark.parametrize("spaced", [["train.seed", "=", "3"], ["train.seed=", "3"], ["train.seed", "=3"]])

@@ -12,6 +12,7 @@ from dragoman.metrics.bleu import BLEU, bleu_by_length
 from dragoman.metrics.chrf import ChrF
 from dragoman.metrics.lecture_bleu import LectureBLEU
 from dragoman.metrics.moses_bleu import TokenisedBLEU, moses_tokenise
+from dragoman.metrics.registry import metric_of
 from dragoman.metrics.ter import TER
 
 REFERENCE = [
@@ -36,10 +37,18 @@ def test_bleu_chrf_and_ter_equal_sacrebleus() -> None:
             assert f"version:{sacrebleu.__version__}" in score.signature
 
 
-def test_the_signature_equals_sacrebleus() -> None:
-    metric = sacrebleu.metrics.BLEU(lowercase=True)
-    metric.corpus_score(SYSTEM, [REFERENCE])
-    assert BLEU(lowercase=True).score(SYSTEM, REFERENCE).signature == str(metric.get_signature())
+@pytest.mark.parametrize(
+    ("key", "theirs"),
+    [
+        ("bleu-lc", sacrebleu.metrics.BLEU(lowercase=True)),
+        ("chrf++", sacrebleu.metrics.CHRF(word_order=2)),
+    ],
+)
+def test_variants_equal_sacrebleus_with_its_options(key: str, theirs: sacrebleu.metrics.BLEU) -> None:
+    references = [line.upper() for line in REFERENCE]
+    expected = theirs.corpus_score(SYSTEM, [references]).score
+    score = metric_of(key).score(SYSTEM, references)
+    assert (score.value, score.signature) == (expected, str(theirs.get_signature()))
 
 
 def test_a_perfect_translation() -> None:

@@ -14,7 +14,7 @@ from dragoman.base.interruption import EXIT_CODE, InterruptWatch
 from dragoman.base.machine.startup import limit_garbage_collection, restart_on_tcmalloc
 from dragoman.cli.command import traits_of
 from dragoman.cli.root import root_command
-from dragoman.cli.usage import WRONG_USAGE, find_command, move_help_to_end, reject_empty_paths, usage_hint
+from dragoman.cli.usage import WRONG_USAGE, expand_home, find_command, move_help_to_end, reject_empty_paths, usage_hint
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if own[:1] in (["train"], ["distill"]):
             restart_on_tcmalloc()
         limit_garbage_collection()
-    given = move_help_to_end(sys.argv[1:] if arguments is None else arguments)
+    given = expand_home(move_help_to_end(sys.argv[1:] if arguments is None else arguments))
     watch = InterruptWatch("interrupted: nothing was saved")
     try:
         traits = traits_of(find_command(given[_count_imports(given) :], root_command())[0])

@@ -1,5 +1,6 @@
 """Advice for command lines that typer rejects."""
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -40,6 +41,14 @@ def move_help_to_end(arguments: Sequence[str]) -> list[str]:
     if len(arguments) > 1 and arguments[0] in _HELP:
         return [*arguments[1:], "--help"]
     return ["--help"] if list(arguments) == ["help"] else list(arguments)
+
+
+def expand_home(arguments: Sequence[str]) -> list[str]:
+    """Replace `~` in arguments such as `--out=~/runs/a`, because shells expand it only at the beginning of a word."""
+    return [
+        re.sub(r"^(--[\w-]+=)(~/.*)", lambda found: found[1] + str(Path(found[2]).expanduser()), each, flags=re.DOTALL)
+        for each in arguments
+    ]
 
 
 def reject_empty_paths(arguments: Sequence[str], command: Any) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,14 +28,15 @@ class BLEU(NgramMetric):
     """
 
     key, name, better, orders = "bleu", "BLEU", "higher", 4
+    _lowercase: ClassVar[bool] = False
 
-    def __init__(self, lowercase: bool = False, tokenizer: str = DEFAULT) -> None:
+    def __init__(self, tokenizer: str = DEFAULT) -> None:
         """tokenizer: one of `bleu_tokenizer.TOKENIZERS`, which must be available (`check_tokenizer`)."""
-        self._lowercase, self._tokenizer = lowercase, tokenizer
+        self._tokenizer = tokenizer
 
     def with_tokenizer(self, tokenizer: str) -> Self:
         """Return BLEU with another tokeniser."""
-        return self if tokenizer == self._tokenizer else type(self)(self._lowercase, tokenizer)
+        return self if tokenizer == self._tokenizer else type(self)(tokenizer)
 
     def sacrebleu(self) -> SacreBLEU:
         """Return sacrebleu's metric with the tokeniser."""
@@ -68,6 +69,13 @@ class BLEU(NgramMetric):
         shape = matches.shape[:2]
         words = np.broadcast_to(counts[:, None, :1], (*shape, 1)), np.broadcast_to(lengths[None, :, :1], (*shape, 1))
         return np.concatenate([*words, matches, np.broadcast_to(counts[:, None], matches.shape)], -1)
+
+
+class LowercaseBLEU(BLEU):
+    """BLEU of lowercased texts, as `sacrebleu -lc` computes it and many older papers report it."""
+
+    key, name, by_default = "bleu-lc", "BLEU (lowercase)", False
+    _lowercase = True
 
 
 WORD_EDGES = (1, 11, 16, 21, 31)

@@ -1,13 +1,13 @@
-"""chrF2: character n-gram F-score."""
+"""chrF2 and chrF2++: F-scores of character n-grams, and of words beside them."""
 
 from collections import Counter
 from collections.abc import Hashable, Mapping
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sacrebleu.metrics.chrf import CHRF
-from sacrebleu.metrics.helpers import extract_all_char_ngrams
 
 from dragoman.metrics.summed import NgramMetric, Statistics
 
@@ -17,10 +17,11 @@ class ChrF(NgramMetric):
 
     key, name, better, orders = "chrf", "chrF2", "higher", 6
     _beta: ClassVar[int] = 2
+    _word_order: ClassVar[int] = 0
 
     def sacrebleu(self) -> CHRF:
-        """Return sacrebleu's metric with its defaults."""
-        return CHRF()
+        """Return sacrebleu's metric with its defaults, apart from the orders."""
+        return CHRF(word_order=self._word_order)
 
     def corpus(self, sums: Statistics) -> NDArray[np.float64]:
         """Return the same scores as sacrebleu's `CHRF().corpus_score`."""
@@ -39,9 +40,13 @@ class ChrF(NgramMetric):
         return self.corpus(statistics)
 
     def grams(self, text: str) -> Mapping[tuple[int, Hashable], int]:
-        """Count the character n-grams of a text."""
-        by_order: list[Counter[str]] = extract_all_char_ngrams(text, self.orders)
+        """Count the n-grams of a text: those of characters, followed by those of words."""
+        by_order: list[Counter[Hashable]] = self._counting._extract_reference_info([text])["ref_ngrams"][0]
         return {(order, gram): count for order, counts in enumerate(by_order, 1) for gram, count in counts.items()}
+
+    @cached_property
+    def _counting(self) -> CHRF:
+        return self.sacrebleu()
 
     def paired(self, counts: Statistics, lengths: Statistics, matches: Statistics) -> Statistics:
         """Return three counts per order: n-grams of the hypothesis, of the reference, and in common.
@@ -51,3 +56,10 @@ class ChrF(NgramMetric):
         reference_counts = np.broadcast_to(lengths[None], matches.shape)
         hypothesis_counts = np.where(reference_counts > 0, counts[:, None], 0)
         return np.stack([hypothesis_counts, reference_counts, matches], -1).reshape(*matches.shape[:2], -1)
+
+
+class ChrFPlusPlus(ChrF):
+    """chrF2++ (0 to 100), which also counts words and word bigrams, as the reports of FLORES do (Popović 2017)."""
+
+    key, name, orders, by_default = "chrf++", "chrF2++", 8, False
+    _word_order = 2

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 from pydantic import SerializeAsAny, WrapValidator
 
 from dragoman.base.errors import ConfigError
-from dragoman.metrics.bleu import BLEU
-from dragoman.metrics.chrf import ChrF
+from dragoman.metrics.bleu import BLEU, LowercaseBLEU
+from dragoman.metrics.chrf import ChrF, ChrFPlusPlus
 from dragoman.metrics.generated_labels import Accuracy, AnswerF1, ExactMatch, OtherOutputs
 from dragoman.metrics.lecture_bleu import LectureBLEU
 from dragoman.metrics.metric import Metric, Need
@@ -22,7 +22,9 @@ METRICS: dict[str, Metric] = {
     metric.key: metric
     for metric in (
         BLEU(),
+        LowercaseBLEU(),
         ChrF(),
+        ChrFPlusPlus(),
         TER(),
         LectureBLEU(),
         Loss(),

@@ -23,8 +23,13 @@ from dragoman.inference.translation.stream import StreamSettings, Window
 from dragoman.metrics.registry import ngram_metrics
 from dragoman.models.interface import LengthLimit, LengthLimits
 
-SENTENCE = {"bleu": BLEU(effective_order=True), "chrf": CHRF()}
-CORPUS = {"bleu": BLEU(), "chrf": CHRF()}
+SENTENCE = {
+    "bleu": BLEU(effective_order=True),
+    "bleu-lc": BLEU(lowercase=True, effective_order=True),
+    "chrf": CHRF(),
+    "chrf++": CHRF(word_order=2),
+}
+CORPUS = {"bleu": BLEU(), "bleu-lc": BLEU(lowercase=True), "chrf": CHRF(), "chrf++": CHRF(word_order=2)}
 TOKENIZER = tiny_tokenizers().target
 words = st.lists(st.sampled_from("the a dog , . dogs runs ran park Park 犬 é".split()), max_size=9).map(" ".join)
 texts = st.lists(words | st.text(max_size=6), min_size=1, max_size=5)

@@ -41,8 +41,8 @@ def load_settings(source: Source, overrides: Overrides, config: type[C]) -> C:
     """Load settings, apply the overrides, and validate the result as `config`.
 
     Each override replaces everything at its key. `${NAME}` is replaced by an environment variable; write `$${NAME}` for
-    the literal characters. If the source is a config, only the fields that were set explicitly are used, so that
-    defaults can depend on the overrides.
+    the literal characters. `~/` at the beginning of a value is the home directory. If the source is a config, only the
+    fields that were set explicitly are used, so that defaults can depend on the overrides.
     Raises ConfigError for a missing file, invalid YAML, a duplicate or unknown key, an unset environment variable, or
     an invalid value.
     """
@@ -115,7 +115,7 @@ def flatten(tree: Any, path: str = "") -> dict[str, Any]:
 
 
 def _validate(settings: Any, config: type[C], origin: Callable[[Key], str]) -> C:
-    expanded = _map_text(settings, lambda text, key: _expand_variables(text, key, origin))
+    expanded = _map_text(settings, lambda text, key: _expand_home(_expand_variables(text, key, origin), key, origin))
     try:
         return TypeAdapter(config).validate_python(fill_kinds(config, expanded))
     except ValidationError as error:
@@ -270,15 +270,28 @@ def _expand_variables(text: str, key: Key, origin: Callable[[Key], str]) -> str:
     return _VARIABLE.sub(value, text)
 
 
+def _expand_home(text: str, key: Key, origin: Callable[[Key], str]) -> str:
+    """Replace `~/` at the beginning by the home directory, as a shell does, so that no folder is called `~`."""
+    if not text.startswith("~/"):
+        return text
+    expanded = os.path.expanduser(text)
+    if expanded == text:
+        name = ".".join(map(str, key))
+        raise ConfigError(f"{name}: the home directory of {text} is unknown ({origin(key)}): write the whole path")
+    return expanded
+
+
 def _deep_copy(tree: Any) -> Any:
     """Return a deep copy of nested dicts and lists."""
     return _map_text(tree, lambda text, key: text)
 
 
 def _map_text(tree: Any, function: Callable[[str, Key], str], key: Key = ()) -> Any:
-    """Apply `function` to every string value in a tree of dicts and lists."""
+    """Apply `function` to every string and path in a tree of dicts and lists."""
     if isinstance(tree, str):
         return function(tree, key)
+    if isinstance(tree, Path):
+        return Path(function(str(tree), key))
     if isinstance(tree, Mapping):
         return {name: _map_text(value, function, (*key, name)) for name, value in tree.items()}
     if isinstance(tree, list | tuple):
