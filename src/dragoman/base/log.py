@@ -7,6 +7,7 @@ because imported packages add handlers to it, and messages would disappear in th
 
 import logging
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -28,6 +29,9 @@ console = _Console(stderr=True, highlight=False, soft_wrap=True, force_jupyter=F
 _quiet = False
 
 
+_LABELS = {logging.WARNING: ("warning: ", "yellow"), logging.ERROR: ("error: ", "red")}
+
+
 class _ConsoleHandler(logging.Handler):
     """Prints records on the console, unless the program that uses dragoman has handlers of its own."""
 
@@ -39,8 +43,9 @@ class _ConsoleHandler(logging.Handler):
         if len(_logger.handlers) > 1:
             return
         message = record.getMessage()
-        is_warning = record.levelno >= logging.WARNING
-        text = Text.assemble(("warning: ", "yellow"), message) if is_warning else Text(message)
+        if record.exc_info:
+            message += "\n" + "".join(traceback.format_exception(*record.exc_info)).rstrip()
+        text = Text.assemble(_LABELS.get(record.levelno, ""), message)
         with suppress(OSError):  # a terminal would wrap long messages inside words; a file has one line per message
             console.print(text, soft_wrap=not console.is_terminal)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +12,9 @@ import pytest
 from scripted_server import asked, posted, served, shouting
 from waiting import PATIENCE, eventually, wait_until
 
+from dragoman.addons.serving.http.site_check import SiteCheck
 from dragoman.engines.engine import Row
+from dragoman.text.languages.detector import Detector
 
 
 def test_one_text_and_several() -> None:
@@ -178,6 +181,34 @@ def test_one_bad_request_never_fails_its_batch() -> None:
         answers = asked(service, work)
     assert [answer.status_code for answer in answers] == [200, 200, 500, 200]
     assert "internal error" in answers[2].json()["error"] and "bad" not in answers[2].text
+
+
+@pytest.mark.parametrize("is_outside", [False, True])
+def test_an_internal_error_is_counted_and_logged_under_its_id(
+    is_outside: bool, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """In a route, and in the layers around it."""
+
+    def fail(*_: object) -> None:
+        raise ValueError("a fault")
+
+    part, name = (SiteCheck, "refusal") if is_outside else (Detector, "detect")
+    with served({"en-de": shouting}, log=True) as service:
+
+        async def work(client: httpx.AsyncClient) -> tuple[httpx.Response, str]:
+            with monkeypatch.context() as patch:
+                patch.setattr(part, name, fail)
+                answer = await client.post("/detect", json={"q": "a dog"})
+            return answer, (await client.get("/metrics")).text
+
+        answer, metrics = asked(service, work)
+    assert answer.status_code == 500 and answer.headers["x-content-type-options"] == "nosniff"
+    id = answer.json()["error"].removeprefix("internal error ").partition(":")[0]
+    log = capfd.readouterr().err
+    assert f"error: internal error {id}\nTraceback" in log and "ValueError: a fault" in log
+    assert f'"error_id": "{id}"' in log and '"status": 500' in log
+    assert re.search(r'dragoman_requests_total\{route="(/detect|none)",status="500"\} 1', metrics)
+    assert 'dragoman_failed_requests_total{reason="internal"} 1' in metrics
 
 
 def test_v1_returns_all_details() -> None:

@@ -1,5 +1,8 @@
 """Errors that a server reports to its clients, each with its HTTP status."""
 
+import logging
+import secrets
+
 
 class RequestError(Exception):
     """An error that is reported to the client. message: describes the problem and its solution."""
@@ -57,9 +60,15 @@ class ClientDisconnected(RequestError):
 
 
 class InternalError(RequestError):
-    """A bug in the server prevented the translation of a text."""
+    """A bug in the server. The client gets an id, under which the server's log has the traceback."""
 
-    status = 500
+    status, reason = 500, "internal"
+
+    def __init__(self, bug: Exception) -> None:
+        """Log the traceback of a bug."""
+        self.id = secrets.token_hex(6)
+        super().__init__(f"internal error {self.id}: see the server's log")
+        logging.getLogger(__name__).error("internal error %s", self.id, exc_info=bug)
 
 
 class Overloaded(RequestError):

@@ -60,7 +60,7 @@ def test_requests_and_tokens_of_each_key(tmp_path: Path, capfd: pytest.CaptureFi
     async def work(client: httpx.AsyncClient) -> str:
         for text in ("a dog", "a cat runs"):
             await client.post("/translate", json={**BODY, "q": text, "api_key": ada.text})
-        await client.get("/languages", headers={"authorization": f"Bearer {bob.text}"})
+        await client.post("/detect", json={"q": "a"}, headers={"authorization": f"Bearer {bob.text}"})
         await client.post("/translate", json={**BODY, "api_key": "dgm_wrong"})
         return (await client.get("/metrics")).text
 

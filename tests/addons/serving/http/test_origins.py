@@ -124,6 +124,9 @@ def test_allowed_origins_receive_cors_headers() -> None:
         ("10.0.0.7", {"X-Forwarded-For": "127.0.0.1"}, 401),
         ("127.0.0.1", {"X-Forwarded-For": "10.0.0.7"}, 401),
         ("127.0.0.1", {"X-Forwarded-For": "127.0.0.1"}, 401),
+        ("127.0.0.1", {"Via": "1.1 proxy"}, 401),
+        ("127.0.0.1", {"Forwarded": "for=127.0.0.1"}, 401),
+        ("127.0.0.1", {"X-Real-IP": "127.0.0.1"}, 401),
     ],
 )
 def test_metrics_need_a_token_or_the_loopback_address(

@@ -18,15 +18,16 @@ class MetricsAccess:
         self._networks = parse_networks(config.metrics_networks)
         self._proxies = parse_networks(config.trusted_proxies)
 
-    def allows(self, token: str | None, peer: str | None, forwarded: Sequence[str]) -> bool:
+    def allows(self, token: str | None, peer: str | None, forwarded: Sequence[str], is_proxied: bool = False) -> bool:
         """Return whether a client may read the metrics.
 
-        token: the token that was sent, if any; peer, forwarded: as in `client_address`. A request that a proxy outside
-        `trusted_proxies` forwarded does not count as a request from the proxy's own network.
+        token: the token that was sent, if any; peer, forwarded: as in `client_address`. is_proxied: whether a proxy has
+        passed the request on. The request then does not count as one from the proxy's own network, unless the proxy is
+        one of `trusted_proxies` and has named the client.
         """
         if token and self._token and hmac.compare_digest(token.encode("utf-8", "replace"), self._token):
             return True
-        if forwarded and not is_trusted_proxy(peer, self._proxies):
+        if (forwarded or is_proxied) and not (forwarded and is_trusted_proxy(peer, self._proxies)):
             return False
         address = client_address(peer, forwarded, self._proxies)
         return address is not None and any(address in network for network in self._networks)

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from dragoman.addons.serving.access.access import Access
 from dragoman.addons.serving.access.metrics_access import MetricsAccess
 from dragoman.addons.serving.config import ServeConfig
-from dragoman.addons.serving.errors import Overloaded, RequestError
+from dragoman.addons.serving.errors import InternalError, Overloaded, RequestError
 from dragoman.addons.serving.http.access_log import AccessLog
 from dragoman.addons.serving.http.exchange import Exchange
 from dragoman.addons.serving.http.gate import Gate
@@ -93,11 +93,15 @@ class Application:
             task.uncancel()
             error = Overloaded("the server is shutting down: send the request again", retry_after=5)
             await _error_response(Request(scope), error)(scope, receive, exchange.send)
+        except Exception as bug:
+            if exchange.has_started:
+                raise
+            await _error_response(Request(scope), InternalError(bug))(scope, receive, exchange.send)
         finally:
             exchange.record(self._metrics, self._log)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request with the function of its route. A bug is answered, and raised so that uvicorn logs it."""
+        """Answer a request with the function of its route."""
         request = Request(scope, receive)
         try:
             endpoint = self._routes.find(scope)
@@ -105,9 +109,8 @@ class Application:
             response = content if isinstance(content, Response) else _json_response(content)
         except (RequestError, HTTPException) as error:
             response = _error_response(request, error)
-        except Exception:
-            await JSONResponse({"error": "internal error: see the server's log"}, 500)(scope, receive, send)
-            raise
+        except Exception as bug:
+            response = _error_response(request, InternalError(bug))
         await response(scope, receive, send)
 
 
@@ -167,5 +170,7 @@ def _error_response(request: Request, error: RequestError | HTTPException) -> JS
     if isinstance(error, HTTPException):
         return JSONResponse({"error": str(error.detail)}, error.status_code, error.headers)
     request.state.failure = error.reason
+    if isinstance(error, InternalError):
+        request.state.error_id = error.id
     headers = {} if error.retry_after is None else {"Retry-After": str(ceil(error.retry_after))}
     return JSONResponse({"error": error.message}, error.status, headers)

@@ -44,7 +44,7 @@ class Exchange:
         """Count and log the exchange after its end.
 
         A log entry consists of time, method, route, status, seconds, the client, and the id and the name of its key, or
-        the reason for its rejection. It never contains texts or keys.
+        the reason for its rejection, or the id of an internal error. It never contains texts or keys.
         """
         seconds, state = perf_counter() - self._start, self._scope.get("state", {})
         route = getattr(self._scope.get("route"), "path", "none")
@@ -56,7 +56,7 @@ class Exchange:
             metrics.record_key(caller.key_name, caller.tokens)
         if log is not None:
             key = {} if caller is None or caller.key is None else {"key": caller.key, "key_name": caller.key_name}
-            refused = {} if state.get("refused") is None else {"refused": state["refused"]}
+            reasons = {name: state[name] for name in ("refused", "error_id") if state.get(name) is not None}
             log.write(
                 {
                     "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
@@ -66,6 +66,6 @@ class Exchange:
                     "seconds": round(seconds, 4),
                     **log.client(self._scope),
                     **key,
-                    **refused,
+                    **reasons,
                 }
             )

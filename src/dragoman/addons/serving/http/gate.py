@@ -131,6 +131,14 @@ class Gate:
             arrival.reservation.cancel()
         return caller
 
+    def check_key(self, request: Request) -> None:
+        """Admit a request that needs no key and counts against no quota, as clients of LibreTranslate expect.
+
+        Raises Forbidden for an invalid key in the header, so that a client can check its key.
+        """
+        if self._access.needs_keys and (key := _header_key(request)) is not None:
+            self._identify(request, key)
+
     def _count(self, request: Request, client: Client, translates: bool) -> Caller:
         request.state.caller = caller = Caller(self._access, client)
         caller.reserve(0, requests=1)
@@ -140,8 +148,8 @@ class Gate:
 
     def check_metrics(self, request: Request) -> None:
         """Raise MissingKey or Forbidden unless the client may read the metrics."""
-        token, peer = _header_key(request), None if request.client is None else request.client.host
-        if not self._metrics.allows(token, peer, request.headers.getlist("x-forwarded-for")):
+        token = _header_key(request)
+        if not self._metrics.allows(token, *origin(request)):
             request.state.refused = "metrics"
             raise (Forbidden if token else MissingKey)(
                 "the metrics require the token in access.metrics_token, as `Authorization: Bearer …`, or an address in "

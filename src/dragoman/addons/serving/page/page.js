@@ -258,7 +258,8 @@ const startup = new RequestScheduler(
     if (kind === "translating" || kind === "done") state.show("idle");
     if (kind === "waiting" || kind === "failed") showProgress(kind, { error, seconds });
     if (kind !== "done") return;
-    const [available, { charLimit, filesTranslation, supportedFilesFormat }] = response;
+    const [available, { keyRequired, charLimit, filesTranslation, supportedFilesFormat }] = response;
+    if (keyRequired && !server.hasKey()) askForKey();
     documentExtensions = filesTranslation ? supportedFilesFormat : [];
     source.limit = charLimit > 0 ? charLimit : Infinity;
     source.update();
@@ -276,7 +277,7 @@ element("key-box").addEventListener("submit", (event) => {
   event.preventDefault();
   server.setKey(element("key").value);
   element("key-box").hidden = true;
-  (languages.target ? translation : startup).runNow();
+  startup.runNow(); // checks the key
 });
 element("help-button").addEventListener("click", () => element("help").showModal());
 element("help-close").addEventListener("click", () => element("help").close());

@@ -8,7 +8,6 @@ from dragoman.addons.serving.access.quota import Reservation
 from dragoman.addons.serving.errors import InternalError, RequestError
 from dragoman.addons.serving.service.service import Service
 from dragoman.addons.serving.service.translation_job import OnSentence, ResolvedJob, TranslatedText, TranslationJob
-from dragoman.base.log import warn
 
 
 @dataclass(frozen=True)
@@ -113,7 +112,4 @@ def _concerns_one_text(error: Exception) -> bool:
 
 
 def _as_request_error(error: Exception) -> RequestError:
-    if isinstance(error, RequestError):
-        return error
-    warn(f"a text of a list could not be translated: {type(error).__name__}")
-    return InternalError("internal error: see the server's log")
+    return error if isinstance(error, RequestError) else InternalError(error)

@@ -183,8 +183,8 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
 
     @router.get("/languages")
     async def languages(request: Request) -> list[Language]:
-        """Return the source languages, each with its target languages."""
-        await gate.enter(request, KeyFields)
+        """Return the source languages, each with its target languages. No key is required."""
+        gate.check_key(request)
         directions = service.directions
         return [
             Language(code=source, name=language_name(source), targets=list(directions.targets(source)))
@@ -193,8 +193,8 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
 
     @router.get("/frontend/settings")
     async def settings(request: Request) -> Settings:
-        """Return settings for web pages."""
-        await gate.enter(request, KeyFields)
+        """Return settings for web pages. No key is required."""
+        gate.check_key(request)
         directions = service.directions
         if not directions.sources:
             raise NotFound("this server has no languages: its models predict labels (/v1/predict)")
