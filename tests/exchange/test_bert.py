@@ -108,6 +108,13 @@ def test_outputs_equal_hugging_face(models: tuple[Any, Path, Path], texts: list[
         assert_close(alone[0][alone_mask[0]] if per_token else alone[0], row)
 
 
+def test_rows_without_an_entry_are_unused(tmp_path: Path) -> None:
+    """As `resize_token_embeddings(pad_to_multiple_of=64)` adds them."""
+    theirs = write_bert(tmp_path / "theirs", "BertForMaskedLM", vocab_size=128)
+    import_model(tmp_path / "theirs", tmp_path / "ours")
+    test_outputs_equal_hugging_face((theirs, tmp_path / "theirs", tmp_path / "ours"), TEXTS)
+
+
 def test_names_of_labels_keep_their_order(models: tuple[Any, Path, Path]) -> None:
     theirs, _, ours = models
     predictor = Predictor.load(ours)

@@ -89,7 +89,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "another start": (config(decoder_start_token_id=5), r"decoder_start_token_id 5 is neither <pad> nor <s>"),
     "another end": (config(eos_token_id=1), r"has </s> at 0, but .* has eos_token_id 1"),
     "several ends": (config(eos_token_id=[0, 1]), r"eos_token_id"),
-    "more rows": (config(vocab_size=99, decoder_vocab_size=99), r"entries, but the embeddings in .* have 99 rows"),
+    "fewer rows": (config(vocab_size=9, decoder_vocab_size=9), r"entries, but the embeddings in .* have 9 rows"),
     "sizes apart": (config(decoder_vocab_size=99), r"separate_vocabs in tokenizer_config.json is false"),
     "no JSON": (written("config.json", "{"), r"cannot be read as JSON"),
     "a list": (written("vocab.json", "[]"), r"must contain an object"),

@@ -1,5 +1,7 @@
 """Translator with a tiny random model: order, blanks, batch independence, streaming, scores and memory limits."""
 
+import copy
+import pickle
 from dataclasses import replace
 from typing import Any
 
@@ -309,3 +311,9 @@ def test_attention_has_a_map_for_every_layer_and_kind(translator: Translator) ->
 def test_attention_without_a_target_shows_the_translation(translator: Translator) -> None:
     best = translator.translate_nbest(["Two men"])[0][0]
     assert inspect(translator, "Two men").maps[-1].queries == (*best.tokens, "</s>")
+
+
+def test_a_model_is_not_sent_to_another_process(translator: Translator) -> None:
+    for send in (pickle.dumps, copy.copy):
+        with pytest.raises(ConfigError, match="call dragoman.load in that process"):
+            send(translator)

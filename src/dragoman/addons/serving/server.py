@@ -4,8 +4,10 @@ import asyncio
 import gc
 import signal
 import sys
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager
 from functools import partial
 from math import ceil
@@ -69,6 +71,8 @@ def serve(
 ) -> None:
     """Run a server until the process receives SIGTERM or Ctrl-C. Accepted requests are still answered.
 
+    In a notebook, interrupt the cell to end the server. In a thread of your own, it runs until the process ends.
+
     config: the path of `serve.yaml`, its content, or None. settings: overrides with dotted keys. aligner: aligns the
     words of all translations (default: the decoder attention of each model).
 
@@ -93,11 +97,44 @@ def serve(
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.set_threshold(*_COLLECTION_THRESHOLDS)
     try:
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(_serve(parsed, aligner))
+        if _in_running_loop():
+            _serve_beside_a_loop(parsed, aligner)
+        else:
+            _run(parsed, aligner, lambda shut_down: None)
     finally:
         sys.setswitchinterval(former[0])
         gc.set_threshold(*former[1])
+
+
+OnStart = Callable[[Callable[[], None]], None]
+"""A listener that receives a function, callable from any thread, which shuts the server down."""
+
+
+def _in_running_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _serve_beside_a_loop(config: ServeConfig, aligner: Aligner | None) -> None:
+    """Serve from another thread until Ctrl-C, as in a cell of a notebook, which runs in an event loop."""
+    started: Future[Callable[[], None]] = Future()
+    with ThreadPoolExecutor(1) as executor:
+        served = executor.submit(_run, config, aligner, started.set_result)
+        try:
+            served.result()
+        except KeyboardInterrupt:
+            wait((started, served), return_when=FIRST_COMPLETED)
+            if started.done():
+                started.result()()
+            served.result()
+
+
+def _run(config: ServeConfig, aligner: Aligner | None, on_start: OnStart) -> None:
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(_serve(config, aligner, on_start))
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -165,8 +202,11 @@ class LoadedModels:
         await asyncio.gather(*(asyncio.to_thread(model.close, _ABORT_SECONDS) for model in self.translators))
 
 
-async def _serve(config: ServeConfig, aligner: Aligner | None) -> None:
-    """Run the server. While models are being loaded, every request is answered with status 503."""
+async def _serve(config: ServeConfig, aligner: Aligner | None, on_start: OnStart) -> None:
+    """Run the server. In the main thread, it shuts down when the process receives a signal.
+
+    While models are being loaded, every request is answered with status 503.
+    """
     import uvicorn
 
     from dragoman.addons.serving.http.application import Application
@@ -201,16 +241,18 @@ async def _serve(config: ServeConfig, aligner: Aligner | None) -> None:
         # the server closes its socket if it is shut down while models are being loaded
         port = listening.getsockname()[1]
         loop = asyncio.get_running_loop()
+        signals = _SIGNALS if threading.current_thread() is threading.main_thread() else ()
 
         def shut_down() -> None:
             service.is_shutting_down = server.should_exit = True
             loop.call_later(config.limits.shutdown_seconds, service.abort)
-            for number in _SIGNALS:  # a second signal ends the process at once, even if this thread is busy
+            for number in signals:  # a second signal ends the process at once, even if this thread is busy
                 loop.remove_signal_handler(number)
                 signal.signal(number, signal.SIG_DFL)
 
-        for number in _SIGNALS:
+        for number in signals:
             loop.add_signal_handler(number, shut_down)
+        on_start(partial(loop.call_soon_threadsafe, shut_down))
         serving, models = asyncio.create_task(server.serve([listening])), LoadedModels(config, metrics)
         try:
             await models.load(aligner, background)

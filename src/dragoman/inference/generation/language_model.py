@@ -18,6 +18,7 @@ from dragoman.engines.choice import EngineChoice, ModelEngine, model_engine
 from dragoman.inference.generation.score import WholeScorer, WindowScorer
 from dragoman.inference.generation.subject import TextSequence, text_subject
 from dragoman.inference.generation.writer import MAX_TOKENS, GenerationRequest, GenerationSettings, Piece, Writer
+from dragoman.inference.process_bound import ProcessBound
 from dragoman.inference.subject import NO_SETTINGS, Subject, SubjectSettings, check_not_blank, check_one_text
 from dragoman.metrics.text_score import TextScore
 from dragoman.models.interface import CausalModel
@@ -30,7 +31,7 @@ __all__ = ["GenerationRequest", "LanguageModel", "TextScore"]
 _DEFAULT_WINDOW = 1024
 
 
-class LanguageModel:
+class LanguageModel(ProcessBound):
     """A trained model that generates and scores text. Outputs do not depend on the batch size or on other prompts.
 
     >>> from dragoman import LanguageModel

@@ -18,6 +18,7 @@ from dragoman.checkpoint.meta import Meta
 from dragoman.data.batches.graph import GraphBatch
 from dragoman.data.graphs import Graph, GraphConfig, Split, read_graph
 from dragoman.inference.prediction.heads.classification import ClassPrediction, softmax
+from dragoman.inference.process_bound import ProcessBound
 from dragoman.inference.subject import NO_SETTINGS, GraphNode, Subject, SubjectSettings
 from dragoman.metrics.labels.report import Report
 from dragoman.metrics.labels.scoring import classification_report
@@ -33,7 +34,7 @@ class NodesConfig(GraphConfig):
     )
 
 
-class NodePredictor:
+class NodePredictor(ProcessBound):
     r"""A trained model that classifies the nodes of a graph, with which it may be trained or which may be another.
 
     >>> from dragoman import NodePredictor, train

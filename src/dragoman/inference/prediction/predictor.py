@@ -40,6 +40,7 @@ from dragoman.inference.prediction.parts import choose_part, task_names
 from dragoman.inference.prediction.pseudo_likelihood import pseudo_log_likelihoods
 from dragoman.inference.prediction.subject import label_subject
 from dragoman.inference.prediction.tree_subject import EncodedSentence, TreeSequence, check_generates, tree_subject
+from dragoman.inference.process_bound import ProcessBound
 from dragoman.inference.subject import NO_SETTINGS, Subject, SubjectSettings, check_not_blank
 from dragoman.metrics.labels.report import Report
 from dragoman.metrics.text_score import TextScore
@@ -55,7 +56,7 @@ from dragoman.text.unknown_tokens import UnknownTokenWarning
 from dragoman.text.words import count_words
 
 
-class Predictor:
+class Predictor(ProcessBound):
     """A trained model that predicts labels. Predictions do not depend on the batch size or on the other texts.
 
     >>> from dragoman import Predictor

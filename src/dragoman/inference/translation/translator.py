@@ -23,6 +23,7 @@ from dragoman.engines.router import concurrent_engine, continuous_engine, visibl
 from dragoman.engines.torch.engine import AttentionTorchEngine
 from dragoman.inference.control.control import Control
 from dragoman.inference.control.glossary import Glossary
+from dragoman.inference.process_bound import ProcessBound
 from dragoman.inference.subject import NO_SETTINGS, Subject, SubjectSettings
 from dragoman.inference.translation.alignment import Aligner, AttentionAligner, find_aligner
 from dragoman.inference.translation.codec import Codec
@@ -58,7 +59,7 @@ __all__ = ["WINDOW_BATCHES", "PairScore", "Request", "Sampling", "Translation", 
 WINDOW_BATCHES = 16  # number of batches of lines that `stream` reads ahead
 
 
-class Translator:
+class Translator(ProcessBound):
     """Translates with a trained model. Results depend neither on the batch size nor on the order of the lines.
 
     >>> from dragoman import Translator

@@ -21,6 +21,7 @@ from dragoman.base.errors import ModelError
 from dragoman.data.batches.masking import MASK
 from dragoman.exchange.huggingface.bert.architecture import BertSettings
 from dragoman.exchange.huggingface.files import CONFIG, SPECIAL, TOKENIZER, read_bytes, read_json, write_json
+from dragoman.exchange.huggingface.unused_rows import with_unused_rows
 from dragoman.exchange.huggingface.weights import original_order
 from dragoman.text.symbols import SPECIAL_SYMBOLS, symbol
 from dragoman.text.vocabularies.bert import BertTokenizer, BertWordPieceConfig
@@ -61,6 +62,7 @@ def read_vocabulary(folder: Path, settings: BertSettings) -> tuple[BertTokenizer
     if ids is None:
         raise ModelError(f"{folder} is not a complete BERT folder: {LIBRARY} and {VOCABULARY} are missing")
     _check_ids(ids, settings, folder)
+    ids = with_unused_rows(ids, settings.vocab_size, folder)
     _check_special(folder, about)
     symbols = sorted(ids, key=ids.__getitem__)
     tags = {_MASK: MASK} if _MASK in ids else {}
@@ -141,11 +143,6 @@ def _normaliser_config(folder: Path, about: Mapping[str, Any]) -> BertWordPieceC
 
 def _check_ids(ids: Mapping[str, int], settings: BertSettings, folder: Path) -> None:
     """Raise ModelError unless the ids fit the embeddings and include the special symbols."""
-    if len(ids) != settings.vocab_size:
-        raise ModelError(
-            f"{folder}: the vocabulary has {len(ids)} entries, but the embeddings in {CONFIG} have "
-            f"{settings.vocab_size} rows: the files are from different models"
-        )
     if sorted(ids.values()) != list(range(len(ids))):
         raise ModelError(f"{folder}: the ids of the vocabulary must be 0 to {len(ids) - 1} without gaps")
     if missing := [name for name in _SPECIAL if name not in ids]:

@@ -15,6 +15,7 @@ from dragoman.base.errors import ModelError
 from dragoman.checkpoint.meta import Meta
 from dragoman.exchange.huggingface.files import ADDED, CONFIG, SPECIAL, TOKENIZER, read_bytes, read_json
 from dragoman.exchange.huggingface.marian.architecture import MarianSettings
+from dragoman.exchange.huggingface.unused_rows import with_unused_rows
 from dragoman.exchange.huggingface.weights import original_order
 from dragoman.text.symbols import BOS, PAD, SPECIAL_SYMBOLS
 from dragoman.text.tokenizers import Tokenizers
@@ -121,7 +122,7 @@ def _target(path: Path, settings: MarianSettings, folder: Path) -> MarianVocabul
 def _ids(path: Path, size: int, folder: Path) -> dict[str, int]:
     """Return the ids of a vocabulary by symbol.
 
-    Raises ModelError unless it has `size` entries, including the special symbols.
+    size: number of rows of the embeddings. Raises ModelError if there are more entries, or no special symbols.
     """
     ids = read_json(path)
     recognised = recognise_vocabulary(path)
@@ -129,16 +130,11 @@ def _ids(path: Path, size: int, folder: Path) -> dict[str, int]:
         raise ModelError(f"{path} is {recognised}, but must map each entry to an integer, as Marian's vocab.json does")
     if not all(type(number) is int for number in ids.values()):
         raise ModelError(f"{path} must map each entry to an integer")
-    if len(ids) != size:
-        raise ModelError(
-            f"{path} has {len(ids)} entries, but the embeddings in {folder / CONFIG} have {size} rows: the "
-            "files are from different models"
-        )
-    if sorted(ids.values()) != list(range(size)):
-        raise ModelError(f"{path} must number its entries from 0 to {size - 1} without gaps")
+    if sorted(ids.values()) != list(range(len(ids))):
+        raise ModelError(f"{path} must number its entries from 0 to {len(ids) - 1} without gaps")
     if missing := [symbol for symbol in _NAMES.values() if symbol not in ids]:
         raise ModelError(f"{path} has no {' and no '.join(missing)}, which every Marian vocabulary has")
-    return ids
+    return with_unused_rows(ids, size, folder)
 
 
 def _check_special(folder: Path, about: Mapping[str, Any], ids: Mapping[str, int]) -> None:

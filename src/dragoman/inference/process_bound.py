@@ -1,0 +1,16 @@
+"""`ProcessBound`: the base class of loaded models."""
+
+from typing import NoReturn
+
+from dragoman.base.errors import ConfigError
+
+
+class ProcessBound:
+    """An object with an engine, whose memory and threads belong to one process."""
+
+    def __reduce__(self) -> NoReturn:
+        """Raise ConfigError, because pickling the engine would fail with an error that does not say what to do."""
+        raise ConfigError(
+            "a loaded model cannot be pickled or sent to another process: send the path of its folder, and call "
+            "dragoman.load in that process. Threads can share a model"
+        )
