@@ -183,7 +183,10 @@ class LimitsConfig(Config):
         "proportionally more time.",
     )
     connections: int = Field(
-        1000, ge=1, description="Maximum number of open connections. Further connections are rejected with status 503."
+        1000,
+        ge=1,
+        description="Maximum number of open connections. Further connections are rejected with status 503. If a client "
+        "keeps more than a quarter of them open without a request, its oldest is closed.",
     )
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dragoman.addons.serving.access.access import Access
+from dragoman.addons.serving.access.client_address import parse_networks
 from dragoman.addons.serving.address import browser_url, listen, network_urls
 from dragoman.addons.serving.config import ServeConfig
 from dragoman.addons.serving.models.served_models import Directions, ServedModel
@@ -211,8 +212,10 @@ async def _serve(config: ServeConfig, aligner: Aligner | None, on_start: OnStart
 
     from dragoman.addons.serving.http.application import Application
     from dragoman.addons.serving.http.connection import Connection
+    from dragoman.addons.serving.http.idle_connections import IdleConnections
     from dragoman.addons.serving.http.metrics import Metrics
 
+    idle = IdleConnections(config.limits.connections, parse_networks(config.access.trusted_proxies))
     metrics, access, background = Metrics(), Access(config.access), Background()
     service = Service(config.limits, ControlDefaults(config), config.queue, metrics.record_predictions, background)
 
@@ -227,7 +230,7 @@ async def _serve(config: ServeConfig, aligner: Aligner | None, on_start: OnStart
         server = Server(
             uvicorn.Config(
                 Application(service, access, config, metrics),
-                http=Connection,
+                http=partial(Connection, idle=idle),  # type: ignore[arg-type]
                 ws="none",
                 log_config=None,
                 access_log=False,

@@ -13,8 +13,10 @@ import pytest
 from scripted_server import listening, served, shouting
 from waiting import PATIENCE, wait_until
 
+from dragoman.addons.serving.access.client_address import parse_networks
 from dragoman.addons.serving.address import listen
 from dragoman.addons.serving.http.connection import Connection
+from dragoman.addons.serving.http.idle_connections import IdleConnections
 from dragoman.addons.serving.queueing.line_queue import LineQueue
 
 BODY = b'{"q": "a dog", "source": "en", "target": "de"}'
@@ -64,6 +66,42 @@ def test_headers_that_do_not_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
             assert received(slow) == received(silent) == b""
         monkeypatch.setattr("dragoman.addons.serving.http.connection._HEADER_SECONDS", PATIENCE)
         assert asked(url) == GOOD
+
+
+def test_one_client_cannot_use_up_the_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its oldest idle connections are closed: unfinished headers, silence, and connections kept after an answer."""
+    monkeypatch.setattr("dragoman.addons.serving.http.connection._HEADER_SECONDS", PATIENCE)
+    settings = {"limits": {"connections": 8}, "access": {"trusted_proxies": ["127.0.0.2"]}}
+    request = HEAD + b"Content-Length: %d\r\n\r\n" % len(BODY) + BODY
+    with served({"en-de": shouting}, **settings) as service, listening(service) as url, contextlib.ExitStack() as stack:
+        kept = stack.enter_context(connected(url))
+        kept.sendall(request)
+        assert kept.recv(4096).endswith(GOOD)
+        others = [stack.enter_context(connected(url)) for _ in range(12)]
+        for other in others[:-2]:
+            with contextlib.suppress(OSError):
+                other.sendall(b"POST /translate HTTP/1.1\r\n")
+        assert received(kept) == b"" and [received(other) for other in others[:-2]] == [b""] * 10
+        others[-1].sendall(request)
+        assert others[-1].recv(4096).endswith(GOOD), "the newest are open"
+        assert asked(url) == GOOD
+
+
+def test_a_trusted_proxy_keeps_its_connections() -> None:
+    class Counted:
+        closed = 0
+
+        def close_idle(self) -> None:
+            Counted.closed += 1
+
+    idle = IdleConnections(8, parse_networks(["10.0.0.0/8"]))
+    held = [Counted() for _ in range(20)]
+    for each in held:
+        idle.add(each, "10.1.1.1")
+    assert Counted.closed == 0
+    for number, each in enumerate(held):
+        idle.add(each, f"2001:db8::{number}")  # one client: its provider gave it a network of many addresses
+    assert Counted.closed == 18
 
 
 def test_the_time_for_headers_applies_to_each_request_separately(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,8 @@ from typing import Any
 from starlette.responses import JSONResponse
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from dragoman.addons.serving.http.idle_connections import IdleConnections
+
 _HEADER_BYTES = 32_768
 _HEADER_SECONDS = 10.0
 
@@ -31,7 +33,8 @@ _overloaded = JSONResponse({"error": "too many connections: try again later"}, 5
 
 
 class Connection(HttpToolsProtocol):
-    """An HTTP connection of uvicorn with limits on headers, on the encoding of bodies, and on unread answers.
+    """An HTTP connection of uvicorn with limits on headers, on the encoding of bodies, on unread answers, and on idle
+    connections.
 
     Headers are limited in size and time. In the body, chunk extensions and trailers are limited in size, and trailers
     are ignored. If an answer is sent before the request is complete, or if the client does not receive an answer, the
@@ -49,15 +52,34 @@ class Connection(HttpToolsProtocol):
     _answering: RequestResponseCycle | None = None
     """The request that is being answered. Later requests of the client wait in `pipeline`."""
 
+    def __init__(self, *arguments: Any, idle: IdleConnections | None = None, **settings: Any) -> None:
+        """idle: the idle connections of the server; None: no limit. arguments, settings: as uvicorn passes them."""
+        super().__init__(*arguments, **settings)
+        self._idle = idle
+
+    def close_idle(self) -> None:
+        """Close the connection, which has no request."""
+        self.transport.close()
+
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         """Start the timeout for the headers of the first request."""
         super().connection_made(transport)
         # uvicorn would reject connections that exceed the limit in plain text
         self._most_connections, self.limit_concurrency = self.limit_concurrency, None
         self._start_timer()
+        self._become_idle()
+
+    def _become_idle(self) -> None:
+        if self._idle is not None:
+            self._idle.add(self, self.client[0] if self.client else None)
+
+    def _become_active(self) -> None:
+        if self._idle is not None:
+            self._idle.discard(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop all timeouts, and end the client's requests. uvicorn ends only the latest one."""
+        self._become_active()
         self._stop_timer()
         for timer in (self._linger, self._stall):
             if timer is not None:
@@ -104,6 +126,7 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> Any:
         """Stop the timeout. The routes limit the time for the body."""
         self._stop_timer()
+        self._become_active()
         self._in_body, self._received_bytes, self._content_bytes = True, 0, 0
         if self._most_connections is not None and len(self.connections) > self._most_connections:
             self.app = _overloaded
@@ -128,6 +151,8 @@ class Connection(HttpToolsProtocol):
         if (self._in_body or self.app is _overloaded) and not self.transport.is_closing():
             self._linger_bytes = 0
             self._linger = self.loop.call_later(_LINGER_SECONDS, self.transport.close)
+        elif (self._answering is None or self._answering.response_complete) and not self.transport.is_closing():
+            self._become_idle()
 
     def pause_writing(self) -> None:
         """Start to watch whether the client receives the answer."""
