@@ -251,6 +251,27 @@ def test_a_phrase_consists_of_whole_words(forms: tuple[str, ...], text: str, tim
     assert all(text[start:end] in forms for start, end in phrase.find(text))
 
 
+@pytest.mark.parametrize(
+    ("glossary", "text", "terms", "spans"),
+    [
+        ({"#sheep": "#Schaf"}, "Julia buys #sheep flowers.", ["#Schaf"], []),
+        ({"5G": "5G-Netz"}, "5G works in 5 towns.", ["5G-Netz"], ["5"]),
+        ({"5 dogs": "fünf Hunde"}, "5 dogs and 6 cats", ["fünf Hunde"], ["6"]),
+        ({"dog": "Hund"}, "A dog at https://dog.org/dog", ["Hund"], ["https://dog.org/dog"]),
+    ],
+)
+def test_a_term_that_contains_a_protected_span_is_translated(
+    glossary: dict[str, str], text: str, terms: list[str], spans: list[str]
+) -> None:
+    control = Control.of((), glossary, ["all"])
+    assert control is not None
+    requirements = control.requirements(text)
+    assert [form for phrase in requirements.required for form in phrase.alternatives] == terms
+    assert [span.text for span in requirements.spans] == spans
+    assert requirements.is_met_by(" ".join([*terms, *spans]))
+    assert not requirements.is_met_by(text) or not terms
+
+
 def test_required_spans_are_counted() -> None:
     control = Control.of([["Hund", "Hunde"]], {"cat": "Katze"}, ["number"])
     assert control is not None

@@ -90,11 +90,24 @@ class Control:
         return control if control.phrases or control.glossary is not None or control.keep is not None else None
 
     def requirements(self, text: str) -> Requirements:
-        """Return the requirements on the translation of a text. Terms inside protected spans are ignored."""
+        """Return the requirements on the translation of a text.
+
+        A term that contains a whole protected span, such as `#sheep` or `5G`, is translated as the glossary says. Other
+        terms inside protected spans, such as a word of an address, are ignored.
+        """
         spans = () if self.keep is None else tuple(self.keep.find(text))
+        if self.glossary is None:
+            return Requirements(text, self.phrases, (), spans, self.keep)
+        if spans:
+            matches = self.glossary.find(text, [(0, len(text))])
+            spans = tuple(
+                span
+                for span in spans
+                if not any(match.start <= span.start and span.end <= match.end for match in matches)
+            )
         ends = [0, *(span.end for span in spans)]
         starts = [*(span.start for span in spans), len(text)]
-        terms = [] if self.glossary is None else self.glossary.find(text, zip(ends, starts, strict=True))
+        terms = self.glossary.find(text, zip(ends, starts, strict=True))
         return Requirements(text, self.phrases, tuple(terms), spans, self.keep)
 
     def settings(self) -> dict[str, Any]:
