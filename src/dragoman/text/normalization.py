@@ -8,6 +8,13 @@ from typing import Literal, NamedTuple
 Normalization = Literal["nfc", "nfkc", "none"]
 """Normalisation forms of UAX #15, and `none`."""
 
+ODD_SPACES = "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
+"""Spaces of typesetting, with and without line breaks, which mean the same as an ordinary space."""
+
+INVISIBLE = "\u00ad\u200b\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff"
+"""Characters that are not displayed and change no word: hyphenation, line breaks, directions, byte order marks. Joiners
+(U+200C, U+200D) are not among them, because they distinguish words of Persian and of Indic languages."""
+
 
 def normalise(text: str, form: Normalization) -> str:
     """Return the text in a normalisation form. The text may contain lone surrogates, which are kept."""

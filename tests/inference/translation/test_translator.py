@@ -113,6 +113,24 @@ def test_score_refuses_unequal_sides(translator: Translator) -> None:
         translator.score(["a", "b"], ["a"])
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A  dog runs  over the  green grass .",
+        " A dog runs over the green grass . ",
+        "A\u00a0dog\u202fruns over\u3000the green grass .",
+        "\ufeffA dog runs over the gr\u00adeen\u200b grass .\u200f",
+    ],
+)
+def test_spaces_and_invisible_characters_change_no_translation(translator: Translator, text: str) -> None:
+    assert translator.translate([text], **SHORT) == translator.translate(TEXT[:1], **SHORT)
+    assert translator.score([text], ["ok"]) == translator.score(TEXT[:1], ["ok"])
+
+
+def test_a_text_of_invisible_characters_has_no_words(translator: Translator) -> None:
+    assert not translator.translate(["\u200b\u00ad"], **SHORT)[0].strip()
+
+
 def test_a_very_long_line_is_translated(translator: Translator) -> None:
     assert translator.translate(["A dog runs over the green grass . " * 30], beam=1)[0]
 

@@ -1,5 +1,6 @@
 """`Codec`: converts texts and requests to an engine's rows, and its hypotheses to translations."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -15,16 +16,18 @@ from dragoman.engines.engine import ExpectedConstraints, Pair, Prefix, Row
 from dragoman.engines.unknown_words import unknown_words
 from dragoman.inference.control.constraints import ConstrainedSource, ConstraintCodec
 from dragoman.inference.control.control import Control
-from dragoman.inference.control.numbers import NO_BREAK_SPACES
 from dragoman.inference.control.phrase import Phrase
 from dragoman.inference.translation.request import Request, TextRequest, check_pairs
 from dragoman.inference.translation.result import Translation
 from dragoman.models.interface import LengthLimits, first_exceeded
 from dragoman.statistical.alignment.shortlist import Shortlist
+from dragoman.text.normalization import INVISIBLE, ODD_SPACES
 from dragoman.text.symbols import InlineText
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.unknown_tokens import UnknownTokenWarning
 from dragoman.text.vocabularies.feature_vectors import VectorError
+
+_BLANKS = re.compile(r"[ \t]{2,}|\t")
 
 
 class Codec:
@@ -63,7 +66,7 @@ class Codec:
             if request.control is not None and self._can_be_constrained(numbers[index], text, request.control)
         }
         read = [
-            self._with_known_spaces(constrained[index].line if index in constrained else InlineText((text,)))
+            self._with_usual_spaces(constrained[index].line if index in constrained else InlineText((text,)))
             for index, (text, _) in enumerate(lines)
         ]
         nonblank = [index for index, (text, _) in enumerate(lines) if text.strip()]
@@ -141,7 +144,8 @@ class Codec:
         """
         check_pairs(sources, targets)
         tag_ids = self._source.tag_ids(tags)
-        source_ids = [_tagged(tag_ids, ids) for ids in self._source.encode_batch(sources)]
+        lines = [self._with_usual_spaces(InlineText((source,))) for source in sources]
+        source_ids = [_tagged(tag_ids, ids) for ids in self._source.encode_inlined(lines)]
         target_ids = self._target.encode_batch(targets)
         self._warnings[0].note(source_ids)
         self._warnings[1].note(target_ids)
@@ -218,22 +222,24 @@ class Codec:
         except ConfigError as error:
             raise LineError(number - 1, str(error)) from None
 
-    def _with_known_spaces(self, line: InlineText) -> InlineText:
-        """Return a source with ordinary spaces instead of no-break spaces that the model has never read.
-
-        A single unknown space often spoils the whole translation. Protected spans contain the original spaces.
+    def _with_usual_spaces(self, line: InlineText) -> InlineText:
+        """Return a source with single spaces, and without invisible characters and odd spaces that the model has never
+        read, because a single one often spoils the whole translation. Protected spans are not changed.
         """
-        if not self._unknown_spaces or all(map(str.isascii, line.parts)):
+        if self._tokenizers.reads_vectors:
             return line
-        return InlineText(tuple(part.translate(self._unknown_spaces) for part in line.parts), line.symbols)
+        parts = [part if part.isascii() else part.translate(self._unknown_spaces) for part in line.parts]
+        parts = [_BLANKS.sub(" ", part) for part in parts]
+        parts[0] = parts[0].lstrip(" ")
+        parts[-1] = parts[-1].rstrip(" ")
+        return InlineText(tuple(parts), line.symbols)
 
     @cached_property
     def _unknown_spaces(self) -> dict[int, str]:
-        """A translation table for the no-break spaces that are not in the source vocabulary."""
-        if self._tokenizers.reads_vectors:
-            return {}
+        """A translation table for the odd spaces and invisible characters that are not in the source vocabulary."""
         surfaces = b"\n".join(map(self._source.surface, range(self._source.size)))
-        return {ord(space): " " for space in NO_BREAK_SPACES if space.encode() not in surfaces}
+        table = dict.fromkeys(ODD_SPACES, " ") | dict.fromkeys(INVISIBLE, "")
+        return {ord(character): usual for character, usual in table.items() if character.encode() not in surfaces}
 
     def _without_tags(self, decoding: Decoding) -> Decoding:
         """Return the decoding with all tags forbidden in the translation, except those that the model has to start."""
