@@ -62,6 +62,12 @@ def test_interrupted_seeds_resume(tmp_path: Path) -> None:
     assert isinstance(resumed, SeedResults) and list(resumed.seeds) == [5, 6, 7]
 
 
+def test_a_model_whose_size_the_run_chooses_is_resumed_from_the_folder(tmp_path: Path) -> None:
+    train(recipe(tmp_path, seeds=2, model={"width": 8}), {"train.max_steps": 1}, quiet=True)
+    again = train(tmp_path / "runs", resume=True, quiet=True)
+    assert isinstance(again, SeedResults) and [each.step for each in again.seeds.values()] == [1, 1]
+
+
 def test_several_processes_do_not_share_seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(ConfigError, match="without torchrun"):

@@ -8,12 +8,12 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from dragoman.base.errors import ConfigError, Interrupted
+from dragoman.base.errors import ConfigError
 from dragoman.base.files import atomic_write
 from dragoman.base.log import info
 from dragoman.base.settings.load import dump_settings
 from dragoman.checkpoint.folder import CONFIG
-from dragoman.tasks.seeds import SEEDS_FILE, SeedResults
+from dragoman.tasks.seeds import SEEDS_FILE, SeedResults, fields_of_best, naming_interruptions
 from dragoman.training.run.result import TrainingResult
 from dragoman.training.task import RunConfig
 
@@ -91,31 +91,15 @@ def train_grid(
     if any((config.out / name).exists() for name in (CONFIG, SEEDS_FILE)):
         raise ConfigError(f"{config.out} contains a run, and a grid would write its runs into it: choose another --out")
     config.out.mkdir(parents=True, exist_ok=True)
-    atomic_write(config.out / GRID_FILE, dump_settings(config))
+    atomic_write(config.out / GRID_FILE, dump_settings(config, explicit=True))
     results = {}
     points = grid_points(config.grid)
     for number, (name, each) in enumerate(runs.items(), start=1):
         listed = ", ".join(f"{key}={_shown(value)}" for key, value in points[name].items())
         info(f"Run {number} of {len(runs)}: {listed}")
-        try:
+        with naming_interruptions(f"run {number} of {len(runs)}"):
             results[name] = train(each)
-        except Interrupted as error:
-            raise Interrupted(
-                f"interrupted at run {number} of {len(runs)}; everything is saved. Resume with the same command and "
-                "--resume",
-                error.exit_code - 128,
-            ) from None
-    best = max(results.values(), key=lambda result: result.validation.rank(config.train.metric))
-    return GridResults(
-        best.folder,
-        best.step,
-        best.validation,
-        best.reason,
-        best.history,
-        first=best.first,
-        settings=points,
-        runs=results,
-    )
+    return GridResults(**fields_of_best(results.values(), config.train.metric), settings=points, runs=results)
 
 
 def grid_recipe(folder: Path) -> Path | None:

@@ -2,11 +2,12 @@
 
 import json
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dragoman.base.errors import ConfigError, Interrupted, ModelError
 from dragoman.base.files import atomic_write
@@ -89,33 +90,36 @@ def train_seeds(config: RunConfig, train: Callable[[RunConfig], TrainingResult])
             "choose another --out"
         )
     config.out.mkdir(parents=True, exist_ok=True)
-    atomic_write(config.out / CONFIG, dump_settings(config))
+    atomic_write(config.out / CONFIG, dump_settings(config, explicit=True))
     results = {}
     for number in range(config.seeds):
         seed = config.train.seed + number
         info(f"Seed {seed} ({number + 1} of {config.seeds}):")
         settings = config.train.model_copy(update={"seed": seed})
         folder = config.out / f"seed-{seed}"
-        try:
+        with naming_interruptions(f"seed {seed}"):
             results[seed] = train(config.model_copy(update={"train": settings, "out": folder, "seeds": 1}))
-        except Interrupted as error:
-            raise Interrupted(
-                f"interrupted at seed {seed}; everything is saved. Resume with the same command and --resume",
-                error.exit_code - 128,
-            ) from None
-    best = max(results.values(), key=lambda result: result.validation.rank(config.train.metric))
-    summary = SeedResults(
-        best.folder,
-        best.step,
-        best.validation,
-        best.reason,
-        best.history,
-        first=best.first,
-        verdict=best.verdict,
-        seeds=results,
-    )
+    summary = SeedResults(**fields_of_best(results.values(), config.train.metric), seeds=results)
     atomic_write(config.out / SEEDS_FILE, json.dumps(_as_json(summary), indent=1) + "\n")
     return summary
+
+
+@contextmanager
+def naming_interruptions(run: str) -> Iterator[None]:
+    """Say in the message of an interruption which of several runs was interrupted."""
+    try:
+        yield
+    except Interrupted as error:
+        raise Interrupted(
+            f"interrupted at {run}; everything is saved. Resume with the same command and --resume",
+            error.exit_code - 128,
+        ) from None
+
+
+def fields_of_best(results: Iterable[TrainingResult], metric: str) -> dict[str, Any]:
+    """Return the fields of `TrainingResult` of the best of several runs on the validation set."""
+    best = max(results, key=lambda result: result.validation.rank(metric))
+    return {each.name: getattr(best, each.name) for each in fields(TrainingResult)}
 
 
 def _as_json(summary: SeedResults) -> dict[str, object]:

@@ -96,9 +96,12 @@ def parse_settings(mapping: Mapping[str, Any], config: type[C], origin: str) -> 
     return _validate(mapping, config, lambda key: origin)
 
 
-def dump_settings(config: BaseModel) -> str:
-    """Return a config as YAML, from which `load_settings` restores an equal config."""
-    return dump_yaml(_escape_variables(config.model_dump(mode="json")))
+def dump_settings(config: BaseModel, *, explicit: bool = False) -> str:
+    """Return a config as YAML, from which `load_settings` restores an equal config.
+
+    explicit: leave out defaults. Those of a config whose preset or size is chosen by a run would contradict the choice.
+    """
+    return dump_yaml(_escape_variables(config.model_dump(mode="json", exclude_unset=explicit)))
 
 
 def _escape_variables(settings: Any) -> Any:
