@@ -20,7 +20,7 @@ def test_a_killed_back_translation_is_resumed(server: Server, tmp_path: Path) ->
         folder.mkdir()
         (folder / "mono").write_text("".join(f"{line}\n" for line in lines))
     command = ["backtranslate", str(MODEL), "--input", "mono", "--out", "pairs.tsv.gz", "--batch-size", "1"]
-    command += ["--beam", "2", "--no-duplicates", "--threads", "1"]
+    command += ["--beam", "2", "--threads", "1", "duplicates=false"]
     started = time.monotonic()
     process = server.start(whole, *command)
     assert process.wait() == 0, process.said

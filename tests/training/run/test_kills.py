@@ -79,7 +79,7 @@ def test_a_killed_and_resumed_run_ends_bit_identical(server: Server, tmp_path: P
             shutil.rmtree(folder)
         else:
             finished += 1
-    assert len(at_steps) > wanted // 8, "the kills all came at the same place"
+    assert len(at_steps) >= min(wanted // 2, 4), "the kills all came at the same place"
     assert in_writing & {"checkpoints", "training"}, "no kill came in the middle of writing a checkpoint"
 
 
