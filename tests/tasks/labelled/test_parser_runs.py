@@ -161,7 +161,7 @@ def test_a_parser_learns_from_its_own_trees_beside_correct_ones_and_starts_anoth
     assert rates == [1, 2]  # the first continues with its own head
 
 
-def test_unknown_labels_of_validation_trees_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_labels_of_validation_trees_are_counted(tmp_path: Path) -> None:
     (tmp_path / "train.mrg").write_text("(S (NP (NN a)) (VP (VB b)))\n" * 3)
     (tmp_path / "valid.mrg").write_text("(S (QP (CD a)) (S (VP (VB b))))\n")
     cases: list[tuple[dict[str, object], int]] = [
@@ -172,10 +172,8 @@ def test_unknown_labels_of_validation_trees_are_counted(tmp_path: Path, capsys: 
     for head, unknown in cases:
         run = parsing_run(head, str(tmp_path / "train.mrg"), str(tmp_path / "valid.mrg"), 1, tmp_path / "run")
         job = ParsingJob(ParsingRun.model_validate(run))
-        job.prepare()
-        assert (
-            f"{unknown} labels of {tmp_path / 'valid.mrg'} do not occur in the training data" in capsys.readouterr().err
-        )
+        (finding,) = job.check_labels()
+        assert f"{unknown} labels of {tmp_path / 'valid.mrg'} do not occur in the training data" in finding.message
 
 
 def test_a_chart_has_no_label_smoothing() -> None:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import isfinite
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -34,14 +35,14 @@ _SAMPLE = 20
 
 
 def read_labelled(
-    corpora: LabelledCorpusConfig | Sequence[LabelledCorpusConfig], labelled: bool = True
+    corpora: LabelledCorpusConfig | Sequence[LabelledCorpusConfig], labelled: bool = True, *, numbers: bool = False
 ) -> list[LabelledText]:
     """Return the texts, or pairs of texts, of one or more corpora in order.
 
     Labels remain text as written in the file, also if they are numbers, except for the new names in `labels`. labelled:
     whether each text must have a label. If False, a missing or blank label is None, and a file may lack the column of
-    the label. Raises DataError with file and line if a text cannot be read or lacks a label, if the files of one call
-    contain both single texts and pairs, or if a file is empty.
+    the label. numbers: whether labels must be numbers. Raises DataError with file and line if a text cannot be read or
+    lacks a label, if the files of one call contain both single texts and pairs, or if a file is empty.
     """
     examples: list[LabelledText] = []
     for corpus in _listed(corpora, LabelledCorpusConfig):
@@ -55,6 +56,8 @@ def read_labelled(
                 label = None
             if labelled and label is None:
                 raise DataError(f"{location}: the label is missing. Add a label, or remove the line.")
+            if numbers and label is not None:
+                _check_number(label, location)
             for text in row.texts:
                 check_unicode(text, location)
             if examples and len(row.texts) != len(examples[0].texts):
@@ -118,6 +121,18 @@ def read_parsed(
 
 def _listed(corpora: _Corpus | Sequence[_Corpus], kind: type[_Corpus]) -> list[_Corpus]:
     return [corpora] if isinstance(corpora, kind) else list(cast("Sequence[_Corpus]", corpora))
+
+
+def _check_number(label: str, location: str) -> None:
+    try:
+        if isfinite(float(label)):
+            return
+    except ValueError:
+        pass
+    remedy = f"write {label.replace(',', '.')}" if re.fullmatch(r"\s*-?\d+,\d+\s*", label) else "correct it"
+    raise DataError(
+        f"{location}: the label {label!r} is not a number: {remedy}, or use task.kind=classification for classes"
+    )
 
 
 def _warn_of_blanks(labels: set[str]) -> None:

@@ -16,7 +16,7 @@ from dragoman.base.errors import ConfigError
 from dragoman.base.log import info, quietly, warn
 from dragoman.checkpoint.meta import Meta
 from dragoman.data.batches.epoch import Part
-from dragoman.data.batches.labelled import NO_LABEL, LabelledBatch
+from dragoman.data.batches.labelled import LabelledBatch
 from dragoman.data.batches.plan import BatchPlan, plan_epoch
 from dragoman.data.held_out.check import Finding, check_examples
 from dragoman.inference.prediction.heads.inputs import ModelInput
@@ -34,6 +34,7 @@ from dragoman.tasks.labelled.card import training_facts, write_card_section
 from dragoman.tasks.labelled.config import LabelledRun
 from dragoman.tasks.labelled.objective import LabelObjective
 from dragoman.tasks.labelled.rows import Row, collate_rows, count_labels
+from dragoman.tasks.labelled.unknown_labels import check_labels
 from dragoman.tasks.labelled.validator import LabelledValidator
 from dragoman.tasks.start.encoder import fill_encoder, has_same_head, load_encoder
 from dragoman.tasks.start.settings import StartedRun
@@ -125,9 +126,11 @@ class LabelledJob(Job):
     def check_inputs(self, examples: Sequence[Any], inputs: Sequence[Sequence[ModelInput]], name: str) -> None:
         """Report examples that the model cannot predict correctly. name: name of the examples in messages."""
 
-    def count_unknown(self) -> int:
-        """Return the number of labels of the held-out examples that are not labels of the model."""
-        return sum(count_labels(target, NO_LABEL) for _, target in self._valid_rows)
+    def check_labels(self) -> Iterator[Finding]:
+        """Yield the problems of the labels of the held-out examples."""
+        train, valid = (chain.from_iterable(map(self.labels, examples)) for examples in (self.train, self.valid))
+        named = getattr(self.run.model.head, "labels", None) or ()
+        return check_labels(chain(named, train), valid, self.run.data.names("valid"))
 
     # The interface of the training loop:
 
@@ -143,9 +146,10 @@ class LabelledJob(Job):
         return self.tokenizers.source
 
     def check_held_out(self) -> Iterator[Finding]:
-        """Compare the texts of the held-out examples with those of the training examples."""
-        train, valid = (list(map(self.texts, examples)) for examples in (self.train, self.valid))
-        return check_examples(train, valid, self.run.data.names("valid"))
+        """Compare the texts and labels of the held-out examples with those of the training examples."""
+        yield from self.check_labels()
+        texts = (list(map(self.texts, examples)) for examples in (self.train, self.valid))
+        yield from check_examples(*texts, self.run.data.names("valid"))
 
     def prepare(self) -> None:
         """Learn the vocabulary, resolve the settings, and encode the examples."""
@@ -172,8 +176,6 @@ class LabelledJob(Job):
         self.check_inputs(self.valid, self._valid_inputs, "validation")
         self._check_unknown(self._valid_inputs, "validation")
         self._valid_rows = self._with_targets(self.valid, self._valid_inputs, known=False)
-        if unknown := self.count_unknown():
-            warn(f"{unknown:,} labels of {data.names('valid')} do not occur in the training data and count as wrong")
         self._lengths = np.array(list(map(self.lengths_of, self._rows)), np.int32)
         if train.validate_every is None:
             updates = -(-len(self.plan(0)) // self.batches_per_update)

@@ -79,7 +79,7 @@ class RegressionJob(LabelledJob):
 
     def read(self, run: RegressionRun) -> tuple[list[LabelledText], list[LabelledText]]:
         """Read the examples. See `LabelledJob.read`."""
-        return read_labelled(run.data.train), read_labelled(run.data.valid)
+        return read_labelled(run.data.train, numbers=True), read_labelled(run.data.valid, numbers=True)
 
     def texts(self, example: LabelledText) -> Sequence[str]:
         """Return the text, or both texts of a pair."""

@@ -1,7 +1,7 @@
 """`ParsingJob`, the job of a run that trains a parser, and its losses."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -10,6 +10,7 @@ from torch.nn import functional
 
 from dragoman.data.batches.epoch import Part
 from dragoman.data.batches.labelled import NO_LABEL, LabelledBatch
+from dragoman.data.held_out.check import Finding
 from dragoman.data.labelled.examples import ParsedSentence
 from dragoman.data.labelled.read import read_parsed
 from dragoman.inference.prediction.heads.parsing import span_labels
@@ -81,16 +82,18 @@ class ParsingJob(LabelledJob):
         """Return the labels of the constituents."""
         return [] if example.tree is None else [each.label for each in example.tree.constituents]
 
-    def count_unknown(self) -> int:
-        """Return the number of constituents and words whose labels and tags are not those of the model."""
-        head: Any = self.run.model.head
+    def check_labels(self) -> Iterator[Finding]:
+        """Yield the number of constituents and words whose labels and tags are not those of the model."""
+        head: Any = self.resolve_head(self.run.model.head)
         is_chart = isinstance(head, ChartHeadConfig)
         labels, tags = {*head.known_labels}, {*head.known_tags}
         unknown = 0
         for tree in (example.tree for example in self.valid if example.tree is not None):
             unknown += sum(each.label not in labels for each in (span_labels(tree) if is_chart else tree.constituents))
             unknown += sum(tag not in tags for tag in tree.tags) if is_chart or head.tagged else 0
-        return unknown
+        if unknown:
+            name = self.run.data.names("valid")
+            yield Finding(f"{unknown:,} labels of {name} do not occur in the training data and count as wrong")
 
     def build_objective(self, rows: Sequence[Row]) -> LabelObjective:
         """Return the cross-entropy of the symbols, or the margin loss of the chart."""
