@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from related_models import bring_close
 from tiny_model import tiny_tokenizers, write_tiny_model
 
 from dragoman.base.errors import ConfigError, ModelError, ResourceError
@@ -72,14 +73,25 @@ def test_prune_and_order(tmp_path: Path) -> None:
 
 
 def test_average_is_the_mean_and_loads(tmp_path: Path) -> None:
-    models = [write_tiny_model(tmp_path / str(step), step=step, seed=step) for step in (1, 2, 3)]
     folders = [tmp_path / str(step) for step in (1, 2, 3)]
+    for step, folder in enumerate(folders, 1):
+        write_tiny_model(folder, step=step)
+        bring_close(folder, folders[0], seed=step)
     average(folders, tmp_path / "mean")
     loaded = load_model_folder(tmp_path / "mean", CPU)
     assert (loaded.meta.step, loaded.meta.averaged_steps) == (3, (1, 2, 3))
+    models = [model_parameters(load_model_folder(folder, CPU).model) for folder in folders]
     for name, tensor in model_parameters(loaded.model).items():
-        mean = torch.stack([model_parameters(model)[name].double() for model in models]).mean(0)
+        mean = torch.stack([model[name].double() for model in models]).mean(0)
         torch.testing.assert_close(tensor.double(), mean, rtol=0, atol=1e-7)
+
+
+def test_models_of_different_runs_are_not_averaged(tmp_path: Path) -> None:
+    for seed in (1, 2):
+        write_tiny_model(tmp_path / str(seed), seed=seed)
+    with pytest.raises(ModelError, match=r"similarity of their parameters is -?0\.\d\d, .* as an ensemble"):
+        average([tmp_path / "1", tmp_path / "2"], tmp_path / "mean")
+    assert not (tmp_path / "mean").exists()
 
 
 def test_meaningless_averages_are_refused(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from related_models import bring_close
 from tiny_language_model import tiny_language_model, write_tiny_language_model
 from tiny_model import write_tiny_model
 
@@ -226,6 +227,7 @@ def test_an_unknown_kind(tmp_path: Path) -> None:
 def test_the_average_of_two(tmp_path: Path) -> None:
     for seed in (1, 2):
         write_tiny_language_model(tmp_path / str(seed), step=seed, seed=seed)
+    bring_close(tmp_path / "2", tmp_path / "1")
     average([tmp_path / "1", tmp_path / "2"], tmp_path / "mean")
     first, second, mean = (
         dict(LanguageModel.load(tmp_path / name).model.named_parameters())  # type: ignore[attr-defined]
