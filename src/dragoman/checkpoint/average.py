@@ -15,7 +15,6 @@ from dragoman.checkpoint.folder import CONFIG, PARAMETERS, read_config, read_met
 from dragoman.checkpoint.tensors import load_tensors
 from dragoman.text.tokenizers import Tokenizers
 
-
 _LEAST_SIMILARITY = 0.3
 """Minimum cosine similarity of the parameters of models that may be averaged. Two seeds of one recipe have 0.00, and
 checkpoints of the first 450 updates of a run 0.85 to 0.94."""
@@ -47,8 +46,8 @@ def average_parameters(folders: Sequence[Path]) -> dict[str, Tensor]:
             if done and (similarity := _similarity(sums, stored)) < _LEAST_SIMILARITY:
                 raise ModelError(
                     f"{folder} and {folders[0]} cannot be averaged: the cosine similarity of their parameters is "
-                    f"{similarity:.2f}, so they are not checkpoints of one run, nor fine-tuned from one model. Use them "
-                    "as an ensemble, with --ensemble"
+                    f"{similarity:.2f}, so they are not checkpoints of one run, nor fine-tuned from one model. Use "
+                    "them as an ensemble, with --ensemble"
                 )
             for name, tensor in stored.items():
                 sums[name] += tensor.double()

@@ -1,12 +1,17 @@
 """`ProcessBound`: the base class of loaded models."""
 
-from typing import NoReturn
+from typing import NoReturn, Self
 
 from dragoman.base.errors import ConfigError
 
 
 class ProcessBound:
     """An object with an engine, whose memory and threads belong to one process."""
+
+    def __copy__(self) -> Self:
+        copied = object.__new__(type(self))
+        copied.__dict__.update(self.__dict__)
+        return copied
 
     def __reduce__(self) -> NoReturn:
         """Raise ConfigError, because pickling the engine would fail with an error that does not say what to do."""

@@ -332,6 +332,7 @@ def test_attention_without_a_target_shows_the_translation(translator: Translator
 
 
 def test_a_model_is_not_sent_to_another_process(translator: Translator) -> None:
-    for send in (pickle.dumps, copy.copy):
+    for send in (pickle.dumps, copy.deepcopy):
         with pytest.raises(ConfigError, match="call dragoman.load in that process"):
             send(translator)
+    assert copy.copy(translator).engine is translator.engine

@@ -39,14 +39,16 @@ class LabelledDataConfig(UnknownLimitConfig):
         ge=8,
         description="Maximum number of tokens of an input, or of each text of a pair that is encoded separately. "
         "Longer texts are cut at their end, which is reported. Longer sentences and contexts are divided into "
-        "overlapping inputs. null: the model's number of positions.",
+        "overlapping inputs. null: the model's number of positions, but at most 384 for questions, 512 for tagged "
+        "sentences and 4096 otherwise.",
     )
     language: str | None = Field(None, description="Language code for the model card.")
     licence: str | None = Field(None, description="Licence of the data, for the model card.")
 
     def with_stored_choices(self, stored: Self) -> Self:
         """Return the settings, with the automatic choices for batches copied from a stored run."""
-        return self.model_copy(update={"batch": self.batch.with_stored_choices(stored.batch)})
+        batch = self.batch.with_stored_choices(stored.batch)
+        return self.model_copy(update={"batch": batch, "length": self.length or stored.length})
 
     def names(self, field: Literal["train", "valid"]) -> str:
         """Return the names of the corpora of a field, for messages."""

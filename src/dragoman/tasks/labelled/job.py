@@ -75,6 +75,9 @@ class LabelledJob(Job):
 
     unit = "labels"
 
+    longest: int | None = 4096
+    """Default of `data.length` for models without a limit. The memory of self-attention grows with its square."""
+
     new_head_rate = 10.0
     """Default of `train.head_rate` for a new head on a pre-trained encoder."""
 
@@ -169,7 +172,9 @@ class LabelledJob(Job):
             }
         )
         self.run = run.model_copy(update={"model": model, "data": data, "train": train})
-        settings = ReaderSettings(self._limit(), sentence_language=model.encoder.sentence_language)
+        limit = self._limit()
+        self.run = self.run.model_copy(update={"data": data.model_copy(update={"length": limit})})
+        settings = ReaderSettings(limit, sentence_language=model.encoder.sentence_language)
         self._reader = reader_of(model.head, self.tokenizer, settings)
         self._rows = self._encode(self.train, "training")
         self._valid_inputs = self._reader.encode(self.valid)
@@ -203,7 +208,9 @@ class LabelledJob(Job):
         return 1.0 if self.start is None or has_same_head(self.start, head) else self.new_head_rate
 
     def _limit(self) -> int | None:
-        """Return the maximum number of tokens of an input: `data.length` or the model's number of positions."""
+        """Return the maximum number of tokens of an input: `data.length`, or the smaller of `longest` and the model's
+        number of positions.
+        """
         with without_storage():
             model = self.run.model.build_for(self.tokenizers.sizes)
         positions, length = model.limit.positions, self.run.data.length
@@ -212,7 +219,7 @@ class LabelledJob(Job):
                 f"data.length is {length} tokens, but the model has {positions} positions ({model.limit.setting}): "
                 f"lower data.length, or raise {model.limit.setting}"
             )
-        return length or positions
+        return length or min((each for each in (positions, self.longest) if each is not None), default=None)
 
     def _encode(self, examples: Sequence[Any], name: str) -> list[Row]:
         """Encode examples, and report how many are cut or divided."""

@@ -105,6 +105,8 @@ class TaggingJob(LabelledJob):
     train: Sequence[TaggedSentence]
     valid: Sequence[TaggedSentence]
 
+    longest = 512
+
     def read(self, run: TaggingRun) -> tuple[list[TaggedSentence], list[TaggedSentence]]:
         """Read the sentences. See `LabelledJob.read`."""
         return read_tagged(run.data.train), read_tagged(run.data.valid)
@@ -187,6 +189,8 @@ class AnsweringJob(LabelledJob):
     run: AnsweringRun
     train: Sequence[Question]
     valid: Sequence[Question]
+
+    longest = 384  # as in the code of Devlin et al. 2019 for SQuAD
 
     def read(self, run: AnsweringRun) -> tuple[list[Question], list[Question]]:
         """Read the questions. See `LabelledJob.read`."""

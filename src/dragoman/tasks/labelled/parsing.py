@@ -37,6 +37,7 @@ class ParsingJob(LabelledJob):
     train: Sequence[ParsedSentence]
     valid: Sequence[ParsedSentence]
     unit = "symbols"
+    longest = None  # a longer sentence is an error
     new_head_rate = 2.0  # a decoder has layers of its own, which large updates disturb
 
     def read(self, run: ParsingRun) -> tuple[list[ParsedSentence], list[ParsedSentence]]:
