@@ -42,7 +42,7 @@ def translated(page: str, write: Write = backwards, **of_translator: object) -> 
         # these are sentences
         ("A <a>dog</a>, <a>cat</a> run", "RUN <a>CAT</a> <a>DOG</a>, A"),
         ("the <a>big</a> <a>dog</a> runs", "RUNS <a>DOG</a> <a>BIG</a> THE"),
-        ("<a>one</a>|two of", "OF <a>ONE|TWO</a>"),
+        ("<a>one</a>|two of", "OF <a>ONE</a>|TWO"),
         ("<b>A</b> <i>dog</i>", "<i>DOG</i> <b>A</b>"),
     ],
 )

@@ -40,7 +40,7 @@ class SegmentedDocument(Generic[Content]):
         return [
             index
             for index, (sentence, text) in enumerate(zip(self.sentences, texts, strict=True))
-            if (sentence.marks or sentence.code) and text != sentence.text and text.strip()
+            if not sentence.is_plain and text != sentence.text and text.strip()
         ]
 
     def write(self, texts: Sequence[str], alignments: Sequence[Alignment]) -> Content:

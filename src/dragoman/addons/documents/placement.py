@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from dragoman.addons.documents.aligned_words import AlignedWords, Range
 from dragoman.addons.documents.passage import Passage, Raw
 from dragoman.addons.documents.sections import SectionDivider
 from dragoman.addons.documents.sentences import Sentence
 from dragoman.addons.documents.spans import Point, Span, span_tree
 from dragoman.text.words import word_spans
-
-Range = tuple[int, int]
-"""The begin and end of a range of characters or words."""
 
 Links = Iterable[tuple[int, int]]
 """Pairs (i, j): word i of the source is aligned with word j of the translation."""
@@ -30,16 +28,24 @@ def render_translation(sentence: Sentence, translation: str, links: Links) -> Ra
     code: dict[Range, str] = {}
     root = span_tree(sentence.marks, len(sentence.text))
     pairs = set(links)
-    for position, text, raw in sorted(sentence.code, key=lambda piece: -len(piece[1])):
+    for position, text, raw in sorted([*sentence.code, *sentence.kept], key=lambda piece: -len(piece[1])):
         code_range = _find_code(text, translation, code)
         if code_range is None:  # the model omitted the code, so it is placed like a mark
-            root.points.append(Point(position, (" ", raw)))
+            root.points.append(_omitted(sentence.text, position, text, raw))
             continue
         code[code_range] = raw
         source_words = _words_in(sentence.text, (position, position + len(text)))
         pairs = _link_exclusively(pairs, source_words, _words_in(translation, code_range))
-    placed = Placement(sentence.text, translation, pairs, list(code)).place(root)
+    placed = Placement(sentence.text, translation, pairs, root, list(code)).place()
     return tuple(_write(placed, translation, code, sentence))
+
+
+def _omitted(source: str, position: int, text: str, raw: str) -> Point:
+    """Return where code that the model omitted is inserted."""
+    end = position + len(text)
+    if any(map(str.isalnum, source[end:])) and not source[:position][-1:].strip():
+        return Point(position, (raw, " "))
+    return Point(end, (" ", raw))
 
 
 @dataclass
@@ -76,19 +82,17 @@ class Placement:
     word, and nested spans stay nested. Punctuation at the ends of the range is left outside, unless the span had some.
     """
 
-    def __init__(self, source: str, target: str, links: Links, unbreakable: Sequence[Range] = ()) -> None:
-        """unbreakable: character ranges of the translation that no mark may divide."""
-        self._source, self._target, self._unbreakable = source, target, unbreakable
-        self._source_words, self._target_words = word_spans(source), word_spans(target)
+    def __init__(self, source: str, target: str, links: Links, root: Span, unbreakable: Sequence[Range] = ()) -> None:
+        """root: the markup. unbreakable: character ranges of the translation that no mark may divide."""
+        self._source, self._target, self._root, self._unbreakable = source, target, root, unbreakable
         self._pairs = tuple(links)
-        self._links: dict[int, list[int]] = {}
-        for i, j in self._pairs:
-            if i < len(self._source_words) and j < len(self._target_words):
-                self._links.setdefault(i, []).append(j)
+        words = AlignedWords(source, target, self._pairs, root.edges())
+        self._source_words, self._target_words, self._links = words.source, words.target, words.links
+        self._words = words
 
-    def place(self, root: Span) -> PlacedItem:
+    def place(self) -> PlacedItem:
         """Place everything within the root, which covers the whole translation."""
-        return self._place(root, (0, len(self._target_words)), (0, len(self._target)))
+        return self._place(self._root, (0, len(self._target_words)), (0, len(self._target)))
 
     @cached_property
     def _divider(self) -> SectionDivider:
@@ -109,7 +113,7 @@ class Placement:
         begin = characters[0]
         for (_, section), following, cut in zip(sections, [*breaks, None], [*cuts, characters[1]], strict=True):
             end = max(begin, cut)
-            children += self._place(section, self._divider.words_in((begin, end)), (begin, end)).children
+            children += self._place(section, self._words.targets_in((begin, end)), (begin, end)).children
             if following is not None:
                 children.append(PlacedItem(end, end, following, []))
             begin = end
@@ -119,25 +123,42 @@ class Placement:
         children: list[PlacedItem] = []
         points: list[PlacedItem] = []
         cursor = characters[0]
-        for each, covered, _ in self._covers(span, words):
+        attached, spans = list[Span](), list[Span]()
+        for each in span.spans:
+            (attached if self._is_attached(each) else spans).append(each)
+        for each, covered, _ in self._covers(span, spans, words):
             begin, end = self._characters(each, covered, characters)
             begin = max(cursor, begin)
             end = max(begin, end)
             children.append(self._place(each, covered, (begin, end)))
             cursor = end
-        for point in span.points:
-            position = min(max(self._position(point, words), characters[0]), characters[1])
-            position = next((each.begin for each in children if each.begin < position < each.end), position)
-            points.append(PlacedItem(position, position, point, []))
+        items: list[Span | Point] = [*span.points, *attached]
+        for item in sorted(items, key=_source_position):
+            at = item.position if isinstance(item, Point) else item.begin
+            position = min(max(self._position(at, words), characters[0]), characters[1])
+            for child in children:
+                if child.begin < position < child.end and isinstance(child.item, Span):
+                    position = child.begin if at <= child.item.begin else child.end
+            if isinstance(item, Point):
+                points.append(PlacedItem(position, position, item, []))
+            else:
+                points.append(self._place(item, (0, 0), (position, position)))
         ordered = sorted([*children, *points], key=lambda each: (each.begin, each.end > each.begin))
         return PlacedItem(*characters, span, ordered)
 
-    def _covers(self, parent: Span, within: Range) -> list[_Cover]:
-        """Return the translated words that each span in a span covers, in the order of the translation."""
-        if parent.is_section and len(parent.spans) == 1 and parent.spans[0].fills(parent, self._source):
-            return [_Cover(parent.spans[0], within, [])]
+    def _is_attached(self, span: Span) -> bool:
+        """Return whether a span is a raised part of a word whose translation does not show where the part is."""
+        if span.style != "raised" or span.opening is None or span.closing is None:
+            return False
+        word = bisect_right(self._source_words, span.begin, key=_begin) - 1
+        return word >= 0 and self._source_words[word][0] < span.begin < self._source_words[word][1]
+
+    def _covers(self, parent: Span, spans: Sequence[Span], within: Range) -> list[_Cover]:
+        """Return the translated words that each of the spans in a span covers, in the order of the translation."""
+        if parent.is_section and len(spans) == 1 and spans[0].fills(parent, self._source):
+            return [_Cover(spans[0], within, [])]
         covers = []
-        for span in parent.spans:
+        for span in spans:
             source_words = [
                 i for i, (begin, end) in enumerate(self._source_words) if begin < span.end and end > span.begin
             ]
@@ -175,12 +196,12 @@ class Placement:
         end = within[1] if span.closing is None else min(max(self._avoid_dividing(end), begin), within[1])
         return begin, end
 
-    def _position(self, point: Point, within: Range) -> int:
+    def _position(self, position: int, within: Range) -> int:
         """Return the character of the translation that a point precedes, so that the point stays next to its word."""
-        before, after = self._source[: point.position], self._source[point.position :]
+        before, after = self._source[:position], self._source[position:]
         is_leading = bool(after) and not after[0].isspace() and (not before or before[-1].isspace())
         key, find = (_end, bisect_right) if is_leading else (_begin, bisect_left)
-        source_word = find(self._source_words, point.position, key=key) - (not is_leading)
+        source_word = find(self._source_words, position, key=key) - (not is_leading)
         if not 0 <= source_word < len(self._source_words) or within[0] >= within[1]:
             return 0 if not before.strip() else len(self._target)
         found = [j for j in self._links.get(source_word, ()) if within[0] <= j < within[1]]
@@ -204,6 +225,10 @@ def _begin(characters: Range) -> int:
 
 def _end(characters: Range) -> int:
     return characters[1]
+
+
+def _source_position(item: Span | Point) -> int:
+    return item.position if isinstance(item, Point) else item.begin
 
 
 def _target_order(cover: _Cover) -> tuple[int, float]:
@@ -257,7 +282,10 @@ def _leading_punctuation(word: str) -> int:
 
 
 def _find_code(text: str, translation: str, used: Mapping[Range, str]) -> Range | None:
-    """Find a text in the translation, outside the `used` ranges. Occurrences that are separate words are preferred."""
+    """Find a text in the translation, outside the `used` ranges.
+
+    Occurrences that are separate words are preferred. A text in other capitals is found if there is no other.
+    """
     unused: list[Range] = []
     begin = translation.find(text)
     while begin >= 0:
@@ -265,6 +293,12 @@ def _find_code(text: str, translation: str, used: Mapping[Range, str]) -> Range 
         if not any(begin < other[1] and end > other[0] for other in used):
             unused.append((begin, end))
         begin = translation.find(text, begin + 1)
+    if (
+        not unused
+        and len(lower := translation.lower()) == len(translation)
+        and (lower, text) != (translation, text.lower())
+    ):
+        return _find_code(text.lower(), lower, used)
     separate_words = [
         each
         for each in unused

@@ -1,9 +1,11 @@
 """`Sentence`: a sentence of a passage, with its markup."""
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, islice, takewhile
+from operator import itemgetter
 
 from dragoman.addons.documents.passage import Mark, Passage
 from dragoman.text.sentences.splitter import Splitter
@@ -27,22 +29,39 @@ class Sentence:
     @cached_property
     def marks(self) -> list[Mark]:
         """The marks in the sentence. Their positions are the indices of the characters of `text` that they precede."""
-        ends = [0, *accumulate(map(len, self.passage.texts[self.begin : self.end]))]
         inner = self.passage.marks[self.first : self.last]
-        return [mark._replace(position=ends[mark.position - self.begin]) for mark in inner]
+        return [mark._replace(position=self._ends[mark.position - self.begin]) for mark in inner]
 
     @cached_property
     def code(self) -> list[tuple[int, str, str]]:
         """The pieces of code to copy, as (position in `text`, text, original form in the document)."""
         if not self.passage.code:
             return []
-        pieces, position = [], 0
-        for unit in range(self.begin, self.end):
-            text = self.passage.texts[unit]
-            if unit in self.passage.code:
-                pieces.append((position, text, self.passage.raws[unit]))
-            position += len(text)
+        return self._pieces((unit, unit + 1) for unit in range(self.begin, self.end) if unit in self.passage.code)
+
+    @cached_property
+    def kept(self) -> list[tuple[int, str, str]]:
+        """The text with markup that translations copy, such as addresses, in the form of `code`."""
+        first = bisect_right(self.passage.kept, self.begin, key=itemgetter(1))
+        return self._pieces(takewhile(lambda each: each[0] < self.end, islice(self.passage.kept, first, None)))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the sentence has neither markup nor code, so that its translation needs no alignment."""
+        return not (self.marks or self.code or self.kept)
+
+    def _pieces(self, ranges: Iterable[tuple[int, int]]) -> list[tuple[int, str, str]]:
+        texts, raws, pieces = self.passage.texts, self.passage.raws, list[tuple[int, str, str]]()
+        for begin, end in ranges:
+            first, last = max(begin, self.begin), min(end, self.end)
+            piece = "".join(texts[first:last])
+            pieces.append((self._ends[first - self.begin], piece, "".join(raws[first:last])))
         return pieces
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        """The position in `text` of each unit, and of the end."""
+        return [0, *accumulate(map(len, self.passage.texts[self.begin : self.end]))]
 
 
 def segment_passage(passage: Passage, splitter: Splitter) -> Iterator[Sentence]:
@@ -56,7 +75,10 @@ def segment_passage(passage: Passage, splitter: Splitter) -> Iterator[Sentence]:
         last = first
         while last < len(marks) and marks[last].position <= end:
             last += 1
+        ends_with_word = symbols[end - 1].isalnum()
         while last > first and marks[last - 1].position == end and _follows(marks, last - 1, begin):
+            if ends_with_word and marks[last - 1].kind == "empty" and marks[last - 1].style == "raised":
+                break  # a sign at the last word, which may have another position in the translation
             last -= 1
         yield Sentence(passage, begin, end, first, last)
         first = last

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from dragoman.addons.documents.passage import Mark, Raw
+from dragoman.addons.documents.passage import Mark, Raw, Style
 
 
 @dataclass
@@ -26,7 +26,8 @@ class Span:
 
     A span without an opening mark starts with the text, and a span without a closing mark ends with the text.
     must_contain_text: whether an empty span is invalid. keep_source: whether a span that would become empty keeps its
-    source text. is_section: whether this is a section between two breaks instead of a span of the document.
+    source text. style: as in `Mark`. is_section: whether this is a section between two breaks instead of a span of the
+    document.
     """
 
     begin: int
@@ -35,6 +36,7 @@ class Span:
     closing: Raw | None = None
     must_contain_text: bool = False
     keep_source: bool = False
+    style: Style = "emphasis"
     spans: list["Span"] = field(default_factory=list)
     points: list[Point] = field(default_factory=list)
     is_section: bool = False
@@ -52,6 +54,12 @@ class Span:
     def fills(self, section: "Span", text: str) -> bool:
         """Return whether this span contains all characters of a section of a text, except blanks."""
         return not text[section.begin : self.begin].strip() and not text[self.end : section.end].strip()
+
+    def edges(self) -> Iterator[int]:
+        """Yield where the spans in this span begin and end."""
+        for span in self.spans:
+            yield from (span.begin, span.end)
+            yield from span.edges()
 
     def sections(self) -> Iterator[tuple[Point | None, "Span"]]:
         """Yield the sections of this span, each with the break before it, which is None for the first section.
@@ -98,7 +106,12 @@ def span_tree(marks: Sequence[Mark], length: int) -> Span:
             open_spans[-1].points.append(point)
         elif mark.kind == "open":
             span = Span(
-                mark.position, length, mark.raw, must_contain_text=mark.must_contain_text, keep_source=mark.keep_source
+                mark.position,
+                length,
+                mark.raw,
+                must_contain_text=mark.must_contain_text,
+                keep_source=mark.keep_source,
+                style=mark.style,
             )
             open_spans[-1].spans.append(span)
             open_spans.append(span)

@@ -102,7 +102,7 @@ class StepTranslation:
             ]
 
         # aligning words takes time
-        aligns = job.align or any(sentence.marks or sentence.code for sentence in batch.sentences)
+        aligns = job.align or not all(sentence.is_plain for sentence in batch.sentences)
         return assemble() if is_short and not aligns else await self._in_thread(assemble)
 
     async def _in_thread(self, function: Callable[[], Result]) -> Result:

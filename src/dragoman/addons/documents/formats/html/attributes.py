@@ -9,7 +9,8 @@ from dragoman.addons.documents.formats.html.embedded import split_embedded
 from dragoman.addons.documents.formats.html.text import add_text, escape_attribute, escape_unquoted
 from dragoman.addons.documents.formats.html.tokenizer import Token
 from dragoman.addons.documents.languages import Languages
-from dragoman.addons.documents.passage import Passage, PassageBuilder, Raw
+from dragoman.addons.documents.passage import Passage, Raw
+from dragoman.addons.documents.passage_builder import PassageBuilder
 from dragoman.text.languages.codes import is_same_language
 
 _LANGUAGE_ATTRIBUTES = ("lang", "xml:lang")

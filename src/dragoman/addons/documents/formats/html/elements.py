@@ -1,5 +1,7 @@
 """The elements and attributes of HTML by their role in the translation of a page."""
 
+from dragoman.addons.documents.passage import Style
+
 BLOCK_TAGS = frozenset(
     "address article aside audio base blockquote body button canvas caption center col colgroup datalist dd details "
     "dialog dir div dl dt fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup "
@@ -25,6 +27,11 @@ UNTRANSLATED_TAGS = frozenset(
 )
 COPIED_TAGS = frozenset("code kbd samp var tt".split())
 """Elements that translations must copy."""
+
+_RAISED_TAGS = frozenset(("sup", "sub"))
+_EMPHASIS_TAGS = frozenset(
+    "abbr acronym b bdi bdo big cite del dfn em font i ins mark q s strike strong tt u var wbr".split()
+)
 
 SVG_TEXT_TAGS = frozenset("text title desc foreignobject".split())
 """Elements of SVG that contain text."""
@@ -93,3 +100,10 @@ def is_text_attribute(tag: str, name: str, values: dict[str, str]) -> bool:
 def is_separate_piece(tag: str, values: dict[str, str]) -> bool:
     """Return whether an inline element is often a text of its own: links, custom elements, and operated elements."""
     return tag == "a" or "-" in tag or values.get("role", "").lower() in OPERATED_ROLES
+
+
+def style_of(tag: str) -> Style:
+    """Return how an inline element relates to the word that it is a part of."""
+    if tag in _RAISED_TAGS:
+        return "raised"
+    return "emphasis" if tag in _EMPHASIS_TAGS else "separate"

@@ -33,6 +33,7 @@ class _Encoding(NamedTuple):
             tuple(mark._replace(raw=tuple(map(self.encode_part, mark.raw))) for mark in part.marks),
             part.code,
             lambda text, is_start: html.escape(part.escape(text, is_start)),
+            part.kept,
         )
 
 

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from dragoman.addons.documents.passage import Escape, Passage, PassageBuilder, Raw
+from dragoman.addons.documents.formats.html.elements import style_of
+from dragoman.addons.documents.passage import Escape, Passage, Raw
+from dragoman.addons.documents.passage_builder import PassageBuilder
 
 _SEPARATORS = frozenset("|¦‖·•∙⋅◦▪▫●○■□★☆◆◇")
 """Characters that separate texts where whitespace or markup surrounds them."""
@@ -79,7 +81,7 @@ class Run:
     def _build(self, item: _Item) -> None:
         builder, raw = self._builder, item.raw[0] if item.raw else ""
         if item.kind in ("open", "close", "empty"):
-            builder.add_mark(item.kind, item.raw, item.name, keep_source=item.piece)
+            builder.add_mark(item.kind, item.raw, item.name, keep_source=item.piece, style=style_of(item.name))
             return
         assert isinstance(raw, str)
         match item.kind:

@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dragoman.addons.documents.formats.html.elements import BLOCK_TAGS, COPIED_TAGS, is_separate_piece
+from dragoman.addons.documents.formats.html.elements import BLOCK_TAGS, COPIED_TAGS, is_separate_piece, style_of
 from dragoman.addons.documents.formats.markdown.block import Block, Source
 from dragoman.addons.documents.formats.markdown.dialects import Element
 from dragoman.addons.documents.formats.markdown.embedded_html.tags import InlineTag, kept_elements
 from dragoman.addons.documents.formats.markdown.writing import mark_anchors, mark_key, mark_label, without_markers
-from dragoman.addons.documents.passage import Passage, PassageBuilder, Raw, raw_text
+from dragoman.addons.documents.passage import MarkKind, Passage, Raw, raw_text
+from dragoman.addons.documents.passage_builder import PassageBuilder
 
 _LINE_END = re.compile(r"[ \t]*\\?\n[ \t]*")
 _KEY_ENDS = ("]", "][]")
@@ -177,7 +178,7 @@ class _InlineReader:
         self.links.append((begin, end))
         opening = self._expect("[")
         is_key = not self._raw(begin, end).endswith(")") and self._has_key_as_text(begin, end)
-        self.builder.add_mark("open", (mark_label(opening) if is_key else opening,), "link")
+        self.builder.add_mark("open", (mark_label(opening) if is_key else opening,), "link", style="separate")
 
     def _close_link(self) -> None:
         begin, end = self.links.pop()
@@ -207,7 +208,8 @@ class _InlineReader:
             self.builder.add_mark("empty", parts)
         else:
             is_piece = is_separate_piece(name, tag.attributes.values)
-            self.builder.add_mark("open" if tag.token.kind == "start" else "close", parts, name, keep_source=is_piece)
+            kind: MarkKind = "open" if tag.token.kind == "start" else "close"
+            self.builder.add_mark(kind, parts, name, keep_source=is_piece, style=style_of(name))
 
     def _add_kept(self, tokens: Sequence[Any], tag: InlineTag) -> None:
         """Add an untranslated element: as code to copy, or as a mark if it has no words."""

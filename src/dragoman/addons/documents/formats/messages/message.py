@@ -5,8 +5,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import regex
 
+from dragoman.addons.documents.formats.html.elements import style_of
 from dragoman.addons.documents.formats.messages.icu import first_argument, has_branches, pieces
-from dragoman.addons.documents.passage import Escape, Passage, PassageBuilder, raw_text
+from dragoman.addons.documents.formats.messages.paired_placeholders import paired_placeholders
+from dragoman.addons.documents.passage import Escape, Passage, raw_text
+from dragoman.addons.documents.passage_builder import PassageBuilder
 from dragoman.inference.control.keep import KINDS
 
 MOST_BRANCHES = 32
@@ -155,6 +158,9 @@ def add_message(
     pattern = _TOKEN if _SPECIAL_CHARACTER.search(text) else _PLAIN_TOKEN
     tokens = [(match.lastgroup or "", match.start(), match.end()) for match in pattern.finditer(text)]
     pairs = _paired_tags(text, tokens)
+    placeholders = [index for index, (kind, _, _) in enumerate(tokens) if kind == "placeholder"]
+    roles = paired_placeholders([text[slice(*tokens[index][1:])] for index in placeholders])
+    role_of = {placeholders[number]: role for number, role in roles.items()}
     mnemonic, word = _mnemonic(text) if mnemonics else (None, None)
     for index, (kind, begin, end) in enumerate(tokens):
         shown, raw = text[begin:end], "".join(raws[begin:end])
@@ -173,6 +179,8 @@ def add_message(
             _add_tag(builder, shown, raw, index in pairs)
         elif kind == "code":
             builder.add_code(shown.partition(">")[2].rpartition("<")[0], raw)
+        elif index in role_of:
+            builder.add_mark(role_of[index].kind, (raw,), f"pair {role_of[index].name}")
         elif kind == "placeholder" or (counts and shown == "#"):
             builder.add_code(shown, raw)
         elif kind == "entity":
@@ -258,6 +266,6 @@ def _add_tag(builder: PassageBuilder, tag: str, raw: str, is_paired: bool) -> No
     elif _is_empty(tag):
         builder.add_mark("empty", (raw,))
     elif is_paired:
-        builder.add_mark("close" if tag.startswith("</") else "open", (raw,), name)
+        builder.add_mark("close" if tag.startswith("</") else "open", (raw,), name, style=style_of(name))
     else:
         builder.add_code(tag, raw)  # such as <file> in a usage message

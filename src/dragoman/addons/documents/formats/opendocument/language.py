@@ -33,6 +33,18 @@ def _is_invisible(style: Element) -> bool:
     )
 
 
+def raised_styles(root: Element) -> frozenset[str]:
+    """Return the names of text styles that raise or lower their text, such as exponents."""
+    return frozenset(
+        style.attributes.get(f"{{{STYLE}}}name", "")
+        for styles in root.elements()
+        for style in styles.elements()
+        if style.name == "style"
+        for properties in style.elements()
+        if properties.attributes.get(f"{{{STYLE}}}text-position", "0").split()[:1] not in (["0"], ["0%"])
+    )
+
+
 def language_changes(root: Element, data: bytes, languages: Languages) -> Iterator[tuple[int, int, str]]:
     """Yield the start tags that name the source language as (begin, end, replacement) with the target language.
 

@@ -5,7 +5,11 @@ from dataclasses import dataclass
 
 from dragoman.addons.documents.formats.archive import Archive, check_text_size
 from dragoman.addons.documents.formats.format import DecodedFile, ParsedDocument, reject_encoding
-from dragoman.addons.documents.formats.opendocument.language import invisible_styles, language_changes
+from dragoman.addons.documents.formats.opendocument.language import (
+    invisible_styles,
+    language_changes,
+    raised_styles,
+)
 from dragoman.addons.documents.formats.opendocument.paragraph import PartSplitter
 from dragoman.addons.documents.formats.xml_tree import Element, parse_tree
 from dragoman.addons.documents.languages import UNKNOWN, Languages
@@ -78,7 +82,7 @@ def _check(archive: Archive) -> None:
 def _pieces(data: bytes, name: str, languages: Languages) -> Iterator[_Piece]:
     """Yield what may change in a part, in order. Raises DataError for invalid XML."""
     root = parse_tree(data, f"the part {name} of this document")
-    splitter = PartSplitter(data, invisible_styles(root))
+    splitter = PartSplitter(data, invisible_styles(root), raised_styles(root))
     pieces = [_Piece(*change) for change in language_changes(root, data, languages)]
     for element in _with_text(root):
         pieces += [_Piece(*paragraph) for paragraph in splitter.split(element)]

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from dragoman.addons.documents.formats.xml_tree import Element, Node, Text, escape_xml
-from dragoman.addons.documents.passage import Passage, PassageBuilder
+from dragoman.addons.documents.passage import Passage, Style
+from dragoman.addons.documents.passage_builder import PassageBuilder
 
 TEXT = "urn:oasis:names:tc:opendocument:xmlns:text:1.0"
 OFFICE = "urn:oasis:names:tc:opendocument:xmlns:office:1.0"
@@ -23,10 +24,13 @@ _RANGE_KEYS = ("name", "id", "change-id")
 
 
 class PartSplitter:
-    """Splits a part of a document. invisible: names of styles that readers do not see."""
+    """Splits a part of a document.
 
-    def __init__(self, data: bytes, invisible: frozenset[str]) -> None:
-        self._data, self._invisible = data, invisible
+    invisible: names of styles that readers do not see; raised: those of raised or lowered text.
+    """
+
+    def __init__(self, data: bytes, invisible: frozenset[str], raised: frozenset[str]) -> None:
+        self._data, self._invisible, self._raised = data, invisible, raised
 
     def split(self, element: Element) -> Iterator[tuple[int, int, Passage]]:
         """Yield each paragraph of an element in order, except those within others, as (begin, end, passage)."""
@@ -79,11 +83,13 @@ class PartSplitter:
             builder.add_mark(kind, (raw,), name)
 
     def _add_span(self, builder: PassageBuilder, element: Element) -> None:
-        if element.name == "span" and element.attributes.get(f"{{{TEXT}}}style-name") in self._invisible:
+        text_style = element.attributes.get(f"{{{TEXT}}}style-name")
+        if element.name == "span" and text_style in self._invisible:
             self._add(builder, element.children)
             return
         name = f"{element.name} {element.begin}"
-        builder.add_mark("open", (self._raw(element.begin, element.inner[0]),), name)
+        style: Style = "separate" if element.name == "a" else "raised" if text_style in self._raised else "emphasis"
+        builder.add_mark("open", (self._raw(element.begin, element.inner[0]),), name, style=style)
         self._add(builder, element.children)
         builder.add_mark("close", (self._raw(element.inner[1], element.end),), name)
 

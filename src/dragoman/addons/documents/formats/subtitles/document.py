@@ -7,7 +7,8 @@ from dragoman.addons.documents.formats.subtitles.continuation import CueFragment
 from dragoman.addons.documents.formats.subtitles.cue import Cue, Fragment, split_cue
 from dragoman.addons.documents.formats.subtitles.markup import CueMarkup
 from dragoman.addons.documents.formats.subtitles.wrapping import wrap_like
-from dragoman.addons.documents.passage import Passage, PassageBuilder, raw_text
+from dragoman.addons.documents.passage import Passage, raw_text
+from dragoman.addons.documents.passage_builder import PassageBuilder
 from dragoman.base.cancellation import until_cancelled
 from dragoman.text.words import is_unspaced
 

@@ -5,7 +5,7 @@ import re
 from dragoman.addons.documents.formats.subtitles.markup import Tag
 
 _KARAOKE = re.compile(r"\\[kK][fot]?\d")
-_SINGLE = re.compile(r"\{\\([1-4]?[A-Za-z]+)([^\\{}]*)\}")
+_SINGLE = re.compile(r"\{\\([1-4]?[A-Za-z]++)([^\\{}]*+)\}")
 _SPANS = frozenset("i b u s c 1c 2c 3c 4c alpha 1a 2a 3a 4a fn fs fsp bord shad blur be fscx fscy".split())
 _FLAGS = frozenset("ibus")
 

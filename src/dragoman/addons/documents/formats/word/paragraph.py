@@ -9,7 +9,8 @@ from functools import cached_property
 
 from dragoman.addons.documents.formats.word.language import set_run_language
 from dragoman.addons.documents.formats.word.package import Element, attribute, child, local_name
-from dragoman.addons.documents.passage import Passage, PassageBuilder
+from dragoman.addons.documents.passage import Passage, Style
+from dragoman.addons.documents.passage_builder import PassageBuilder
 from dragoman.base.packages import import_optional
 
 _CONTAINERS = frozenset(("hyperlink", "ins", "moveTo", "smartTag", "customXml", "dir", "bdo", "sdt"))
@@ -104,6 +105,17 @@ def format_key(run: Element | None) -> str:
     visible = [each for each in properties if local_name(each) not in _PROOFING]
     serialised = [etree.tostring(each, method="c14n", exclusive=True, with_tail=False) for each in visible]
     return b"".join(serialised).decode()
+
+
+def _is_link(container: Container | None) -> bool:
+    return container is not None and (container.element is None or local_name(container.element) == "hyperlink")
+
+
+def _is_raised(run: Element | None) -> bool:
+    """Return whether a run is raised or lowered, such as an exponent."""
+    properties = None if run is None else child(run, "rPr")
+    found = [] if properties is None else [child(properties, name) for name in ("vertAlign", "position")]
+    return any(each is not None and attribute(each, "val") not in (None, "baseline", "0") for each in found)
 
 
 def _is_fixed_control(element: Element) -> bool:
@@ -237,7 +249,8 @@ class Paragraph:
 
     def _open(self, builder: PassageBuilder, span: _Span) -> str:
         raw = self._number(span)
-        builder.add_mark("open", (raw,), raw)
+        style: Style = "separate" if _is_link(span.container) else "raised" if _is_raised(span.run) else "emphasis"
+        builder.add_mark("open", (raw,), raw, style=style)
         return raw
 
     def _close(self, builder: PassageBuilder, name: str) -> None:

@@ -5,13 +5,16 @@ https://docs.oasis-open.org/xliff/xliff-core/v2.1/xliff-core-v2.1.html#inlinecod
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Literal
 
 from dragoman.addons.documents.formats.messages.icu import first_argument, has_branches
 from dragoman.addons.documents.formats.messages.message import add_message, escape_of, has_words
+from dragoman.addons.documents.formats.messages.paired_placeholders import Role, paired_placeholders
 from dragoman.addons.documents.formats.xml_tree import Element, Node, Text, escape_xml
-from dragoman.addons.documents.passage import Passage, PassageBuilder
+from dragoman.addons.documents.passage import Passage, Style
+from dragoman.addons.documents.passage_builder import PassageBuilder
 
 _MARK = "\ufffc"
 """Stands for an inline element in the text of a segment (OBJECT REPLACEMENT CHARACTER)."""
@@ -21,6 +24,7 @@ _OPENING, _CLOSING = ("bx", "bpt", "sc", "sm"), ("ex", "ept", "ec", "em")
 _CODES = ("x", "ph")
 _ANGULAR_TAG = re.compile(r"(START|CLOSE)_(.+)")
 _INTERPOLATION = re.compile(r"(?:INTERPOLATION|PH|ICU|VAR)(?:_.*|[0-9]*)")
+_FURTHER_BLOCK = re.compile("block_(?:else|empty|case|default|placeholder|loading|error)")
 _CONTENT_LENGTH = 40
 """The longest code that is shown to the model; longer code is a mark."""
 
@@ -32,6 +36,12 @@ class _Segment:
         self.text: list[str] = []
         self.raws: list[str] = []
         self.marks: dict[int, Callable[[PassageBuilder], None]] = {}
+        self.codes: list[str] = []  # what identifies each code that may be one of a pair
+
+    @cached_property
+    def roles(self) -> dict[int, Role]:
+        """The roles of the codes that belong together."""
+        return paired_placeholders(self.codes)
 
     def add_mark(self, raw: str, add: Callable[[PassageBuilder], None]) -> None:
         self.marks[len(self.text)] = add
@@ -133,11 +143,11 @@ def _collect_element(segment: _Segment, element: Element, data: bytes) -> None:
         segment.add_mark(raw, lambda builder: builder.add_code(text, raw))
     elif name in _PAIRS and element.inner[0]:
         span = f"{name} {element.begin}"
-        _add_tag(segment, "open", _raw(data, element.begin, element.inner[0]), span)
+        _add_tag(segment, "open", _raw(data, element.begin, element.inner[0]), span, _style_of(attributes))
         _collect(segment, element.children, data)
         _add_tag(segment, "close", _raw(data, element.inner[1], element.end), span)
     elif name in _OPENING:
-        _add_tag(segment, "open", raw, f"code {attributes.get('rid') or attributes.get('id')}")
+        _add_tag(segment, "open", raw, f"code {attributes.get('rid') or attributes.get('id')}", _style_of(attributes))
     elif name in _CLOSING:
         partner = attributes.get("rid") or attributes.get("startRef") or attributes.get("id")
         _add_tag(segment, "close", raw, f"code {partner}")
@@ -160,14 +170,40 @@ def _collect_code(segment: _Segment, element: Element, raw: str) -> None:
         segment.add_mark(raw, lambda builder: builder.add_line_break(raw))
     elif (shown and not is_tag) or _INTERPOLATION.fullmatch(named):
         code = shown if shown and len(shown) <= _CONTENT_LENGTH and shown.strip() else f"{{{named}}}"
-        segment.add_mark(raw, lambda builder: builder.add_code(code, raw))
+        _add_code(segment, named if angular is not None else shown, raw, code, _style_of(attributes))
     else:
-        segment.add_mark(raw, lambda builder: builder.add_mark("empty", (raw,)))
+        _add_code(segment, named if angular is not None else shown, raw, None, _style_of(attributes))
 
 
-def _add_tag(segment: _Segment, kind: Literal["open", "close"], raw: str, span: str) -> None:
-    segment.add_mark(raw, lambda builder: builder.add_mark(kind, (raw,), span))
+def _add_code(segment: _Segment, identity: str, raw: str, code: str | None, style: Style) -> None:
+    """Add a code, which is a mark if it is one of a pair, such as `START_BLOCK_IF`, or if `code` is None."""
+    number = len(segment.codes)
+    segment.codes.append(identity)
+
+    def add(builder: PassageBuilder) -> None:
+        role = segment.roles.get(number)
+        if role is not None:
+            if role.kind == "open" and _FURTHER_BLOCK.match(role.name):
+                builder.add_line_break("")  # an `@else` is an alternative to the text of its `@if`, and follows it
+            builder.add_mark(role.kind, (raw,), f"pair {role.name}", style=style)
+        elif code is None:
+            builder.add_mark("empty", (raw,))
+        else:
+            builder.add_code(code, raw)
+
+    segment.add_mark(raw, add)
+
+
+def _add_tag(segment: _Segment, kind: Literal["open", "close"], raw: str, span: str, style: Style = "emphasis") -> None:
+    segment.add_mark(raw, lambda builder: builder.add_mark(kind, (raw,), span, style=style))
 
 
 def _raw(data: bytes, begin: int, end: int) -> str:
     return data[begin:end].decode()
+
+
+def _style_of(attributes: Mapping[str, str]) -> Style:
+    """Return how an element relates to the word that it is a part of, by its type, such as `x-sup` or `link`."""
+    type = attributes.get("ctype") or attributes.get("subType") or ""
+    tag = type.rpartition(":")[2].removeprefix("x-").removeprefix("html-").lower()
+    return "separate" if tag in ("link", "a") else "raised" if tag.startswith(("sup", "sub")) else "emphasis"

@@ -137,7 +137,7 @@ class _SourceForm:
             raws += map(self._form_of, passage.raws[len(raws) : mark.position])
             marks.append(mark._replace(raw=tuple(self.parts(mark.raw))))
         raws += map(self._form_of, passage.raws[len(raws) :])
-        return Passage(passage.texts, tuple(raws), tuple(marks), passage.code, passage.escape)
+        return Passage(passage.texts, tuple(raws), tuple(marks), passage.code, passage.escape, passage.kept)
 
     def _form_of(self, raw: str) -> str:
         source = without_markers(raw)

@@ -59,6 +59,7 @@ def _in_table(passage: Passage) -> Passage:
         passage.marks,
         passage.code,
         lambda text, begins: escape(text, begins).translate(_IN_TABLES),
+        passage.kept,
     )
 
 
