@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from dragoman.cli.root import root_command
+
 
 def complete(*words: str) -> list[str]:
     """Return the completions of the last word, as Bash asks for them."""
@@ -23,7 +25,6 @@ def complete(*words: str) -> list[str]:
 @pytest.mark.parametrize(
     ("words", "found"),
     [
-        (["dragoman", "tra"], {"train", "translate", "translate-document", "translate-shards"}),
         (["dragoman", "evaluate", "per"], {"perplexity"}),
         (["dragoman", "translate", "runs/ende", "--bea"], {"--beam"}),
         (["dragoman", "evaluate", "--hyp"], {"--hypothesis"}),
@@ -32,6 +33,13 @@ def complete(*words: str) -> list[str]:
 )
 def test_completions(words: list[str], found: set[str]) -> None:
     assert set(complete(*words)) == found
+
+
+def test_completions_of_commands() -> None:
+    """Of the core and of all installed add-ons."""
+    found = complete("dragoman", "tra")
+    assert found == sorted(name for name in root_command().commands if name.startswith("tra"))
+    assert {"train", "translate"} <= {*found}
 
 
 def test_the_script_of_a_shell_is_shown() -> None:

@@ -35,7 +35,7 @@ from dragoman.text.tokenizers import TextConfig
 from dragoman.training.run.setup import assemble
 
 LIMIT, WIDTH = 12, 8
-SHORT, LONG = "a dog .", "a dog runs in the park . " * 10
+SHORT, LONG = "a dog .", " ".join(["a dog runs in the park ."] * 10)
 NONE = {"kind": "none"}
 CLAIM_ANY_LENGTH = {"sinusoidal", "relative", "bucketed", "rotary", "alibi", "none", "index", "fraction"}
 
