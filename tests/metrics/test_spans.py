@@ -134,3 +134,12 @@ def test_the_systems_of_wnut17_have_their_published_scores(name: str) -> None:
     assert (f"{report['conlleval_f1'].value:.2f}", f"{report['surface_f1'].value:.2f}") == tuple(
         f"{score:.2f}" for score in PUBLISHED[name]
     )
+
+
+def test_a_few_faults_of_annotators_are_reported_and_tolerated(capsys: pytest.CaptureFixture[str]) -> None:
+    right, wrong = "B-X I-X O B-Y".split(), "O I-X I-X".split()
+    assert detect_scheme([right] * 10 + [wrong] + [right] * 5) == "IOB2"
+    told = " ".join(capsys.readouterr().err.split())
+    assert "read as IOB2, although 1 of 31 spans are not marked so (first in sentence 11: I-X begins a span)" in told
+    with pytest.raises(DataError, match=r"neither IOB2 \(10 faults, first in sentence 11: I-X .* nor IOB1 \(20 faults"):
+        detect_scheme([right] * 10 + [wrong] * 10)

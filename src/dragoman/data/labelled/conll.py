@@ -7,6 +7,7 @@ from dragoman.base.errors import DataError
 from dragoman.data.labelled.corpus import TaggedCorpusConfig
 from dragoman.data.labelled.examples import TaggedSentence
 from dragoman.data.labelled.rows import Line, read_lines
+from dragoman.data.labelled.tagged_json import is_json, read_tagged_json
 
 DOCUMENT_START = "-DOCSTART-"
 """Word that marks the start of a document, as in CoNLL-2003. It is not part of a sentence."""
@@ -20,10 +21,14 @@ def read_conll(corpus: TaggedCorpusConfig, labelled: bool) -> Iterator[tuple[int
 
     The columns are separated by tabs if the first word line contains a tab, otherwise by blanks (U+0020), so that a
     no-break space can be a word. Blank lines separate sentences. Lines that begin with -DOCSTART- and comment lines are
-    skipped. labelled: whether tags are needed. Raises DataError with file and line if a line has the wrong number of
-    columns or an empty word or tag, or if the file has no column of tags.
+    skipped. A file of JSON Lines is recognised by its contents. labelled: whether tags are needed. Raises DataError
+    with file and line if a line has the wrong number of columns or an empty word or tag, or if the file has no column
+    of tags.
     """
     lines = list(read_lines(corpus.path, corpus.encoding))
+    if corpus.format == "auto" and is_json(lines):
+        yield from read_tagged_json(lines, corpus, labelled)
+        return
     layout = _Layout(lines, corpus, labelled)
     sentence: list[tuple[int, _Cells]] = []
     identifier: str | None = None
@@ -58,6 +63,11 @@ class _Layout:
         if self._tag == self._word:
             raise DataError(f"{location}: column {self._word + 1} is both `word` and `tag`. Set one of them.")
         self._features = [column - 1 for column in corpus.features]
+        if twice := {self._word, self._tag}.intersection(self._features):
+            raise DataError(
+                f"{location}: column {min(twice) + 1} is one of `features`, but also the word or the tag. Columns are "
+                "counted from 1."
+            )
         for setting, index in (("word", self._word), ("tag", self._tag), *(("features", x) for x in self._features)):
             if content and index is not None and index >= self._width:
                 raise DataError(

@@ -10,7 +10,7 @@ from dragoman.text.symbols import Tag as TagName
 
 Encoding = Literal["utf-8", "latin-1", "windows-1252"]
 
-TextFormat = Literal["auto", "text", "tsv", "csv", "jsonl", "trec", "rte"]
+TextFormat = Literal["auto", "text", "tsv", "csv", "jsonl", "trec", "rte", "fasttext"]
 """Formats of labelled texts."""
 
 Column = Annotated[int, Field(ge=1)] | Annotated[str, Field(min_length=1)]
@@ -76,7 +76,8 @@ class LabelledCorpusConfig(_FileConfig):
         default="auto",
         description="tsv: tab-separated columns without quoting, as in GLUE. csv: columns with quotes (RFC 4180). "
         "jsonl: one JSON object per line, including all tasks of SuperGLUE. trec: `COARSE:fine text`. rte: XML of the "
-        "RTE challenges. text: one text per line without a label. auto: determined from the file name or contents.",
+        "RTE challenges. fasttext: `__label__NAME text`. text: one text per line without a label. auto: determined "
+        "from the file name or contents.",
     )
     columns: ColumnsConfig = Field(default=ColumnsConfig(), description="Columns of tsv and csv, or keys of jsonl.")
     header: bool | None = Field(
@@ -107,7 +108,9 @@ class LabelledCorpusConfig(_FileConfig):
             raise ValueError("two of `columns` are the same")
         if self.header is False and any(isinstance(column, str) for column in columns) and self.format != "jsonl":
             raise ValueError("`columns` contains names, but `header` is false: use column numbers")
-        if self.format in ("text", "trec", "rte") and (columns or self.header is not None or self.separator):
+        if self.format in ("text", "trec", "rte", "fasttext") and (
+            columns or self.header is not None or self.separator
+        ):
             raise ValueError(f"`columns`, `header` and `separator` cannot be used with the format {self.format}")
         return self
 
@@ -118,7 +121,8 @@ class TaggedCorpusConfig(_FileConfig):
     format: Literal["auto", "conll", "conllu"] = Field(
         default="auto",
         description="conll: columns separated by tabs or blanks. conllu: Universal Dependencies, whose multiword "
-        "tokens (1-2) and empty nodes (1.1) are not words. auto: conllu for files named .conllu.",
+        "tokens (1-2) and empty nodes (1.1) are not words. auto: conllu for files named .conllu, and JSON Lines with "
+        "tokens and ner_tags by their contents.",
     )
     word: int | None = Field(
         default=None, ge=1, description="Column of the word, counted from 1; null: 1 in conll, 2 in conllu."

@@ -77,7 +77,10 @@ class _FlatReader:
             return value if value is None else str(value)
         if isinstance(value, bool):
             return "true" if value else "false"
-        raise DataError(f"{location}: the value of {key!r} is not a string, number or boolean: {_type_name(value)}.")
+        remedy = " Several labels for one text are not supported: keep one." if isinstance(value, list) else ""
+        raise DataError(
+            f"{location}: the value of {key!r} is not a string, number or boolean: {_type_name(value)}.{remedy}"
+        )
 
 
 def _paths(entry: dict[str, Any], prefix: str = "") -> list[str]:

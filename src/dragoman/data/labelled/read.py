@@ -29,6 +29,7 @@ _Corpus = TypeVar("_Corpus", bound=Config)
 
 _SUFFIXES = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".xml": "rte"}
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
+_FASTTEXT = re.compile(r"__label__(\S+)[ \t]+(.*)", re.DOTALL)
 _TREC = re.compile(r"([A-Z]+):(\w+) (.*)", re.DOTALL)
 _SAMPLE = 20
 """Number of lines that are examined to recognise TREC."""
@@ -163,6 +164,8 @@ def _rows(corpus: LabelledCorpusConfig, labelled: bool) -> Iterator[Row]:
         return read_json_lines(lines, corpus, labelled)
     if file_format == "trec":
         return _read_trec(lines, corpus)
+    if file_format == "fasttext":
+        return _read_fasttext(lines, corpus)
     if file_format == "text":
         return (Row(number, (line,)) for number, line in lines)
     return read_table(lines, corpus, file_format, labelled)
@@ -182,6 +185,8 @@ def _recognise(lines: Sequence[Line]) -> str:
         return "rte"
     if sample and all(map(_TREC.fullmatch, sample)):
         return "trec"
+    if sample and all(_FASTTEXT.fullmatch(line) for line in sample if line.strip()) and first:
+        return "fasttext"
     return "tsv" if "\t" in first else "text"
 
 
@@ -191,3 +196,18 @@ def _read_trec(lines: Sequence[Line], corpus: LabelledCorpusConfig) -> Iterator[
         if match is None:
             raise DataError(f"{corpus}, line {number}: not of the form `COARSE:fine text`. Fix the line.")
         yield Row(number, (match[3],), match[1] if corpus.level == "coarse" else f"{match[1]}:{match[2]}")
+
+
+def _read_fasttext(lines: Sequence[Line], corpus: LabelledCorpusConfig) -> Iterator[Row]:
+    for number, line in lines:
+        if not line.strip():
+            continue
+        match = _FASTTEXT.fullmatch(line)
+        if match is None:
+            raise DataError(f"{corpus}, line {number}: not of the form `__label__NAME text`. Fix the line.")
+        if _FASTTEXT.match(match[2]):
+            raise DataError(
+                f"{corpus}, line {number}: several labels for one text are not supported. Keep one, or train one model "
+                "per label."
+            )
+        yield Row(number, (match[2],), match[1])

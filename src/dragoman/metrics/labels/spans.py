@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Literal, NamedTuple, get_args
 
 from dragoman.base.errors import DataError
+from dragoman.base.log import warn
 from dragoman.metrics.labels.classification import ClassScores
 
 Scheme = Literal["IOB1", "IOB2", "IOBES", "BILOU"]
@@ -52,24 +53,44 @@ def has_span_tags(tags: Iterable[str]) -> bool:
     return any(map(_has_prefix, names)) and all(tag == OUTSIDE or _has_prefix(tag) for tag in names)
 
 
+_TOLERATED = 0.1
+"""Largest fraction of spans with faults of annotators, with which a scheme is still recognised."""
+
+
+class _Faults:
+    """The contradictions of tags to a scheme. first: the first of them, with the number of its sentence."""
+
+    def __init__(self) -> None:
+        self.count, self.first = 0, ""
+
+    def add(self, description: str, sentence: int) -> None:
+        """Count a contradiction."""
+        self.count += 1
+        self.first = self.first or f"first in sentence {sentence:,}: {description}"
+
+
 def detect_scheme(sentences: Iterable[Sequence[str]]) -> Scheme:
-    """Determine the scheme of correct tags.
+    """Determine the scheme of tags.
 
     Tags with E- or S- are IOBES, and tags with L- or U- are BILOU. Otherwise, tags are IOB2 if each span begins with
-    B-, and IOB1 if B- only separates adjacent spans of the same type. Raises DataError if the tags have no prefixes, if
-    they contain no span, or if they match no scheme.
+    B-, and IOB1 if B- only separates adjacent spans of the same type. If a few spans do not, as in real annotations,
+    warns of their number. Raises DataError if the tags have no prefixes, if they contain no span, or if they match no
+    scheme.
     """
     names: set[str] = set()
-    conflicts: dict[Scheme, str] = {}  # the first tag that contradicts a scheme
-    for tags in sentences:
+    faults: dict[Scheme, _Faults] = {"IOB2": _Faults(), "IOB1": _Faults()}
+    spans = 0
+    for number, tags in enumerate(sentences, 1):
         names.update(tags)
         previous = _NO_SPAN
         for tag in tags:
             prefix, _, kind = tag.partition("-")
-            if prefix == "I" and (previous[0] == OUTSIDE or previous[1] != kind):
-                conflicts.setdefault("IOB2", f"{tag} begins a span")
-            if prefix == "B" and (previous[0] == OUTSIDE or previous[1] != kind):
-                conflicts.setdefault("IOB1", f"{tag} is not preceded by a span of the same type")
+            follows = previous[0] != OUTSIDE and previous[1] == kind
+            if prefix == "I" and not follows:
+                faults["IOB2"].add(f"{tag} begins a span", number)
+            if prefix == "B" and not follows:
+                faults["IOB1"].add(f"{tag} is not preceded by a span of the same type", number)
+            spans += prefix == "B" or (prefix == "I" and not follows)
             previous = (prefix, kind)
     if not has_span_tags(names):
         raise _no_span_tags(names)
@@ -79,12 +100,17 @@ def detect_scheme(sentences: Iterable[Sequence[str]]) -> Scheme:
         raise DataError(f"the tags mix IOBES and BILOU: their prefixes are {', '.join(sorted(prefixes))}")
     if ends:
         return "IOBES" if ends == ["IOBES"] else "BILOU"
-    if len(conflicts) == 2:
-        raise DataError(
-            f"the tags are neither IOB2 ({conflicts['IOB2']}) nor IOB1 ({conflicts['IOB1']}): set the scheme, one of "
-            f"{', '.join(SCHEMES)}"
+    scheme = min(faults, key=lambda each: faults[each].count)
+    found = faults[scheme]
+    if found.count > _TOLERATED * spans:
+        reasons = " nor ".join(f"{name} ({each.count:,} faults, {each.first})" for name, each in faults.items())
+        raise DataError(f"the tags are neither {reasons}: set the scheme, one of {', '.join(SCHEMES)}")
+    if found.count:
+        warn(
+            f"the tags are read as {scheme}, although {found.count:,} of {spans:,} spans are not marked so "
+            f"({found.first}). To read them otherwise, set the scheme, one of {', '.join(SCHEMES)}"
         )
-    return "IOB1" if "IOB2" in conflicts else "IOB2"
+    return scheme
 
 
 def find_spans(tags: Sequence[str], scheme: Scheme, convention: Convention) -> list[Span]:

@@ -84,7 +84,8 @@ class Session:
                 raise
             raise ResourceError(
                 f"not enough memory to validate at step {step}: remove the longest examples from "
-                f"{self.job.contents['valid'].name}, or lower data.length or train.validation_beam, whichever the task has"
+                f"{self.job.contents['valid'].name}, or lower data.length or train.validation_beam, whichever the task "
+                "has"
             ) from None
 
     def write_model(
