@@ -81,7 +81,7 @@ def test_reasons_state_pairs_words_and_what_is_missing() -> None:
 
 
 def test_table_has_intervals() -> None:
-    header, *rows = verdict((BOTH, NONE), (BOTH, NONE)).table()
+    header, *rows = verdict((BOTH, NONE), (BOTH, NONE)).table().rows
     assert header == ("system", "BLEU", "chrF2")
     assert rows[0] == ("runs/a", "10.0 (9.0–11.0)", "10.0 (9.0–11.0)")
 

@@ -3,10 +3,12 @@
 import csv
 import io
 import json
+import re
 import shutil
 from pathlib import Path
 
 import pytest
+from cards import rows
 from tiny_model import SOURCES, TARGETS, write_tiny_model
 
 import dragoman
@@ -105,11 +107,12 @@ def test_tables_for_papers(table: SystemTable) -> None:
     assert "| **100.00** | **100.00** |" in markdown[4]
     latex = table.format("latex")
     assert all(each in latex for each in (r"base\_1 & 2 & ", r"$\pm$", r"\textbf{100.00} \\", r"$^\dagger$"))
-    rows = list(csv.DictReader(io.StringIO(table.format("csv"))))
-    assert [(row["system"], row["seed"]) for row in rows[:4]] == [("base_1", "1"), ("base_1", "2")] * 2
-    assert float(rows[0]["value"]) == table.rows[0].scores["bleu"][0].value
+    read = list(csv.DictReader(io.StringIO(table.format("csv"))))
+    assert [(row["system"], row["seed"]) for row in read[:4]] == [("base_1", "1"), ("base_1", "2")] * 2
+    assert float(read[0]["value"]) == table.rows[0].scores["bleu"][0].value
     values = json.loads(table.format("json"))["systems"]
     assert values[1]["against_first"]["bleu"]["significant"] and values[0]["scores"]["chrf"]["sd"] > 0
+    assert rows(table) == [re.split(" {2,}", line) for line in table.format("text").splitlines()[:4]]
     with pytest.raises(ConfigError, match="unknown format 'xls': expected one of text, markdown"):
         table.format("xls")  # type: ignore[arg-type]
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import sacrebleu
+from cards import rows, text
 from tiny_language_model import write_tiny_language_model
 from tiny_model import SOURCES, TARGETS, write_tiny_model
 
@@ -57,6 +58,12 @@ def test_several_references_and_named_systems(tmp_path: Path) -> None:
         assert (comparison.first, comparison.second, list(comparison.metrics)) == ("one", "two", ["bleu"])
         assert comparison.metrics["bleu"].difference == pytest.approx(expected - found["bleu"].value)
         assert str(found).count("\n") == 5
+        intervals = comparison.metrics["bleu"].first_interval, comparison.metrics["bleu"].second_interval
+        assert rows(found) == [["system", "BLEU"]] + [
+            [name, f"{score:.2f} ({interval.low:.2f}–{interval.high:.2f})"]
+            for name, score, interval in zip(("one", "two"), (found["bleu"].value, expected), intervals, strict=True)
+        ]
+        assert "two against one, paired bootstrap" in text(found)
     unnamed = dragoman.evaluate(reference=REFERENCE, hypothesis=[FIRST, SECOND], metric=["ter"])
     assert [each.system for each in unnamed.systems] == ["hypothesis 1", "hypothesis 2"]
 
@@ -75,6 +82,7 @@ def test_a_model_may_be_loaded_or_a_folder(tmp_path: Path, capfd: pytest.Capture
     assert [(one.log_probability, one.tokens) for one in scores.each] == [
         (one.log_probability, one.tokens) for one in each
     ]
+    assert ["token", f"{scores.total.per_token:.3f}", f"{scores.total.tokens:,}"] in rows(scores)
     assert scores.total.log_probability == sum(one.log_probability for one in each) and scores.unit == "pairs"
     assert capfd.readouterr().out == ""
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.image import imread
 from test_search_tree_figure import tree_record
 
 from dragoman.base.errors import ConfigError, DataError
@@ -83,6 +84,10 @@ def test_a_figure_is_the_same_as_data_and_as_files(name: str, tmp_path: Path, mo
     before = [path.read_bytes() for path in paths[:2]]
     figures()[name].write(*map(str, paths[:2]))
     assert [path.read_bytes() for path in paths[:2]] == before, "the same figure gives the same bytes"
+    png, size = figure._repr_png_()
+    svg = figure._repr_svg_().replace(' style="max-width:100%;height:auto"', "", 1)
+    assert [svg.encode(), png] == before
+    assert size["width"] == pytest.approx(imread(paths[1]).shape[1] / 30 * 96, abs=4)
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cards import pictures, rows
 from closeness import assert_close
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -182,6 +183,10 @@ def test_without_a_target_the_best_translation_is_shown(tmp_path: Path) -> None:
     inspection = inspect(model, SOURCE)
     assert inspection.target == best.text
     assert inspection.tokens["target"] == (*best.tokens, "</s>")
+    assert rows(inspection)[:2] == [["source", SOURCE], ["target", best.text]] and len(pictures(inspection)) == 1
+    assert inspection.figure(ENCODER, 1).title.startswith("Encoder")
+    with pytest.raises(ConfigError, match="there is no layer 9"):
+        inspection.figure(layer=9)
 
 
 def test_a_language_model_attends_to_itself(tmp_path: Path) -> None:

@@ -139,7 +139,11 @@ def test_text_has_names_intervals_and_signatures() -> None:
     assert "F1|macro|zero_division:0" in text
     row = next(line for line in text.splitlines() if line.startswith("vielleicht nicht"))
     assert row.split()[-2:] == ["15", str(RIGHT.count("vielleicht nicht"))]
-    wide = ConfusionMatrix.of([f"ein langer Name {index}" for index in range(12)], ["ein langer Name 3"] * 12).text()
+    wide = (
+        ConfusionMatrix.of([f"ein langer Name {index}" for index in range(12)], ["ein langer Name 3"] * 12)
+        .table()
+        .text()
+    )
     assert wide.splitlines()[0].split() == ["gold", "\\", "predicted", *map(str, range(1, 13))]
     assert max(map(len, wide.splitlines())) < 100
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from cards import rows
 
 from dragoman import NodePredictor, describe, evaluate_labels, inspect, predict, train
 from dragoman.base.errors import ConfigError, DataError
@@ -102,6 +103,7 @@ def test_draws_the_weights_of_neighbours(trained: Path) -> None:
         assert set(layer.ids) == {"n7", *expected}
         assert layer.weights.shape == (heads, len(expected) + 1)
         np.testing.assert_allclose(layer.weights.sum(1), 1, rtol=1e-5)
+    assert {row[1] for row in rows(inspection)} == {"node", "n7", *expected}
     isolated: Any = inspect(predictor, f"n{SIZE - 1}", graph=graph)
     assert [layer.ids for layer in isolated.layers] == [(f"n{SIZE - 1}",)] * 2
     out = trained / "inspection"

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from cards import pictures, rows, text
 
 from dragoman import Predictor, train
 from dragoman.base.errors import ConfigError
@@ -41,10 +42,13 @@ def test_each_seed_has_its_own_run_and_the_scores_are_summarised(tmp_path: Path)
         "values": losses,
     }
     assert f"loss = {fmean(losses):.4f} ± {stdev(losses):.4f}" in str(result)
+    assert f"loss = {fmean(losses):.4f} ± {stdev(losses):.4f}" in text(result)
     accuracies = [each.validation["accuracy"].value for each in result.seeds.values()]
     assert result.validation["accuracy"].value == max(accuracies)
     assert Predictor.load(result.folder, "cpu").labels == ("no", "yes")
-    train(recipe(tmp_path, out=str(tmp_path / "alone")), {"train.seed": 6}, quiet=True)
+    single = train(recipe(tmp_path, out=str(tmp_path / "alone")), {"train.seed": 6}, quiet=True)
+    (curves,) = pictures(single)
+    assert curves.get("alt") == single.curves().caption and "accuracy" in {row[0] for row in rows(single)}
     ours, alone = (load_tensors(tmp_path / name / "model.safetensors")[0] for name in ("runs/seed-6", "alone"))
     assert all(torch.equal(ours[name], alone[name]) for name in alone)
 

@@ -5,6 +5,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from html import escape
 from importlib import import_module
 from types import TracebackType
 from typing import Any, ClassVar, Self
@@ -269,11 +270,11 @@ class Notebook(Display):
         """Update the output if `progress` is the innermost task."""
         if progress is not self._open[-1]:
             return
-        text = _plain(progress.text(now))
+        content = _bar(progress, now)
         if self._output is None:
-            self._output = import_module("IPython.display").display(text, raw=True, display_id=True)
+            self._output = import_module("IPython.display").display(content, raw=True, display_id=True)
         else:
-            self._output.update(text, raw=True)
+            self._output.update(content, raw=True)
 
 
 _LINES, _TERMINAL, _NOTEBOOK = Lines(), Terminal(), Notebook()
@@ -293,3 +294,12 @@ def _in_notebook() -> bool:
 
 def _plain(text: str) -> dict[str, str]:
     return {"text/plain": text}
+
+
+def _bar(progress: Progress, now: float) -> dict[str, str]:
+    """Return the text, and for notebooks that show HTML the text after a bar if the total is known."""
+    content = _plain(progress.text(now))
+    if progress.total:
+        bar = f'<progress value="{progress.done}" max="{progress.total}"></progress>'
+        content["text/html"] = f"{bar} {escape(content['text/plain'])}"
+    return content

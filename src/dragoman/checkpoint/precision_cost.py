@@ -10,7 +10,8 @@ from dragoman.base.files import atomic_write
 from dragoman.base.log import warn
 from dragoman.base.settings.config import Config
 from dragoman.base.settings.load import parse_settings
-from dragoman.checkpoint.card.markdown import table, with_section
+from dragoman.base.table import Table
+from dragoman.checkpoint.card.markdown import with_section
 from dragoman.checkpoint.folder import CARD, PRECISION
 
 MAX_BLEU_LOSS = 0.2
@@ -83,7 +84,7 @@ class PrecisionCost(Config):
             f"Measured on the CPU with beam {self.beam} on {extent}{self.set_size:,} pairs of {self.data}. "
             "The speed is that of the machine that measured it.",
             "",
-            *table(("precision", "BLEU", "chrF", "lines that differ", "speed"), rows),
+            *Table([("precision", "BLEU", "chrF", "lines that differ", "speed"), *rows]).markdown(),
         ]
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.base.files import atomic_write
-from dragoman.checkpoint.card.markdown import table, with_section
+from dragoman.base.table import Table
+from dragoman.checkpoint.card.markdown import with_section
 from dragoman.checkpoint.folder import CARD, META, read_meta
 from dragoman.checkpoint.meta import Meta, SystemRecord, dump_meta, parse_meta
 from dragoman.checkpoint.verdict import Verdict
@@ -131,5 +132,5 @@ def _card_section(systems: Sequence[SystemRecord]) -> list[str]:
         "The folder translates with the first one; `--system` (in Python `system=`) selects another. The validation "
         "pairs also selected the checkpoint of the neural model and the weights of the phrase-based model.",
         "",
-        *table(("system", *names, "folder"), rows),
+        *Table([("system", *names, "folder"), *rows]).markdown(),
     ]

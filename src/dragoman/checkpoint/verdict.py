@@ -10,8 +10,9 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from dragoman.base.notebook import Card, Note, Shown
 from dragoman.base.settings.config import Config
-from dragoman.checkpoint.card.markdown import table
+from dragoman.base.table import Table
 from dragoman.metrics.resampling import FEWEST_EXAMPLES
 from dragoman.metrics.score import Interval, Score
 
@@ -81,7 +82,7 @@ class SeenWords(Config):
         return 1 - self.seen_words / self.words if self.words else 0.0
 
 
-class Verdict(Config):
+class Verdict(Shown, Config):
     """What the scores of a model mean, with the reasons."""
 
     data: str = Field(description="Name of the test set.")
@@ -158,11 +159,11 @@ class Verdict(Config):
                     f"different ones) occur in training; {whole:.0%} of the lines have no unseen word."
                 )
 
-    def table(self) -> list[tuple[str, ...]]:
-        """Return the rows of the table of scores, of which the first is the header."""
+    def table(self) -> Table:
+        """Return the table of scores."""
         header = ("system", *(score.metric for score in self.model.scores))
         rows = [(each.system, *map(str, each.scores)) for each in (self.model, *self.others)]
-        return [header, *rows]
+        return Table([header, *rows])
 
     @property
     def explanation(self) -> str:
@@ -171,11 +172,21 @@ class Verdict(Config):
 
     def card_section(self) -> list[str]:
         """Return the lines of the section of the model card."""
-        header, *rows = self.table()
         advice = [f"What would help, most likely first: {'; '.join(self.advice)}."] if self.advice else []
         measured = f"Measured on {self.sentences:,} sentences of {self.data}; in parentheses, 95% bootstrap intervals."
         selected = "These sentences also selected the checkpoint or the weights, so the scores are a little too high."
-        return [self.sentence, "", *table(header, rows), "", " ".join([measured, selected, *self.reasons(), *advice])]
+        return [
+            self.sentence,
+            "",
+            *self.table().markdown(),
+            "",
+            " ".join([measured, selected, *self.reasons(), *advice]),
+        ]
+
+    def card(self) -> Card:
+        """Return the sentence, the table, the reasons and the advice."""
+        advice = [f"What would help, most likely first: {'; '.join(self.advice)}."] if self.advice else []
+        return Card("Is this good?", [self.sentence, self.table(), *map(Note, self.reasons()), *map(Note, advice)])
 
     def as_json(self) -> dict[str, Any]:
         """Return all values as JSON types, with the sentence and the reasons as text."""
@@ -183,13 +194,10 @@ class Verdict(Config):
         return {**words, **self.model_dump(mode="json")}
 
     def __str__(self) -> str:
-        rows = self.table()
-        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
         paragraphs = [self.sentence, *self.reasons()]
         help_lines = [f"- {each}" for each in self.advice]
         heading = ["What would help, most likely first:"] if help_lines else []
-        return "\n".join([*lines, *paragraphs, *heading, *help_lines])
+        return "\n".join([self.table().text(), *paragraphs, *heading, *help_lines])
 
 
 def _named(systems: "tuple[SystemRanges, ...] | list[SystemRanges]") -> str:

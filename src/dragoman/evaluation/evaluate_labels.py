@@ -1,6 +1,6 @@
 """`evaluate_labels` compares the predictions of models with labels."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,9 @@ from typing import Any
 from dragoman.base.errors import ConfigError, reject_options
 from dragoman.base.log import quietly
 from dragoman.base.machine.device import use_threads
+from dragoman.base.notebook import Card, Shown
 from dragoman.base.settings.load import Overrides
+from dragoman.base.table import Table
 from dragoman.checkpoint.folder import read_config
 from dragoman.evaluation.test_set import warn_of_size
 from dragoman.inference.abilities import LoadedObject, SupportsEvaluate, SupportsVectors, missing_members
@@ -16,7 +18,6 @@ from dragoman.inference.load import kind_of, model_for
 from dragoman.inference.prediction.heads.regression import label_value
 from dragoman.inference.prediction.parts import task_names
 from dragoman.inference.prediction.text_vectors import read_texts, similarities
-from dragoman.metrics.labels.classification import align
 from dragoman.metrics.labels.report import Report, compare
 from dragoman.metrics.labels.scoring import similarity_report
 from dragoman.metrics.resampling import Comparison
@@ -27,7 +28,7 @@ AnyPredictor = str | Path | LoadedObject
 
 
 @dataclass(frozen=True)
-class LabelEvaluation:
+class LabelEvaluation(Shown):
     """The scores of one or more models on the same examples, and comparisons of each model with the first.
 
     models: names of the models, in order. runs: the folder whose runs with several seeds trained the models; empty for
@@ -41,15 +42,12 @@ class LabelEvaluation:
 
     def __str__(self) -> str:
         if self.runs:
-            return self._summary_text()
+            heading, table = self._summary_table()
+            return f"{heading}\n{table.text()}"
         lines = []
         for name, report in zip(self.models, self.reports, strict=True):
             lines += [name, report.text()]
-        for name, comparisons in zip(self.models[1:], self.comparisons, strict=True):
-            lines.append(f"{name} against {self.models[0]}, paired bootstrap")
-            report = self.reports[0]
-            lines += [f"  {each.describe(report.examples, report.unit)}" for each in comparisons]
-        return "\n".join(lines)
+        return "\n".join([*lines, *self._comparison_lines()])
 
     @property
     def summary(self) -> dict[str, SeedScore]:
@@ -61,8 +59,22 @@ class LabelEvaluation:
                 kept[first.key] = SeedScore(scores[0], tuple(score.value for score in scores))
         return kept
 
-    def _summary_text(self) -> str:
-        """Return the means and standard deviations over the seeds as text."""
+    def card(self) -> Card:
+        """Return the summary of the seeds, or the reports and comparisons."""
+        if self.runs:
+            heading, table = self._summary_table()
+            return Card(heading, [table])
+        reports = [Card(name, [each.card()]) for name, each in zip(self.models, self.reports, strict=True)]
+        return Card("Evaluation", [*reports, *self._comparison_lines()])
+
+    def _comparison_lines(self) -> Iterator[str]:
+        report = self.reports[0]
+        for name, comparisons in zip(self.models[1:], self.comparisons, strict=True):
+            yield f"{name} against {self.models[0]}, paired bootstrap"
+            yield from (f"  {each.describe(report.examples, report.unit)}" for each in comparisons)
+
+    def _summary_table(self) -> tuple[str, Table]:
+        """Return the means and standard deviations over the seeds, with a heading."""
         first = self.reports[0]
         baseline = {} if first.baseline is None else first.baseline.values
         heading = f"{self.runs}: {len(self.models)} seeds, {first.examples:,} {first.unit}; mean ± sd over the seeds"
@@ -75,7 +87,7 @@ class LabelEvaluation:
             shown = [f"{value:.{each.score.digits}f}" for value in values]
             shown.append("–" if constant is None else f"{constant:.{each.score.digits}f}")
             rows.append([each.score.name, *shown, each.score.signature])
-        return "\n".join([heading, *align(rows)])
+        return heading, Table(rows, right=1)
 
     def as_json(self) -> dict[str, Any]:
         """Return all values as JSON types."""

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from dragoman.base.notebook import Card, Shown
+from dragoman.base.table import Table
 from dragoman.evaluation.test_set import TestSet
 from dragoman.metrics.chrf import ChrF
 
@@ -28,9 +30,14 @@ class ExampleLine:
         shown = [f"    {name:<9}  {_cut(text)}" for name, text in texts.items() if text is not None]
         return "\n".join([f"  line {self.line:,}, chrF {self.score:.0f}", *shown])
 
+    def cells(self) -> tuple[str, ...]:
+        """Return the values as text."""
+        texts = (self.source or "", self.translation, self.reference)
+        return f"{self.line:,}", f"{self.score:.0f}", *map(_cut, texts)
+
 
 @dataclass(frozen=True)
-class ExampleLines:
+class ExampleLines(Shown):
     """Lines with the lowest chrF, the worst one first, and lines whose chrF is nearest to the median."""
 
     worst: tuple[ExampleLine, ...]
@@ -52,12 +59,23 @@ class ExampleLines:
 
         return cls(tuple(map(line, order[:count])), tuple(map(line, order[middle : middle + count])))
 
+    def _groups(self) -> dict[str, tuple[ExampleLine, ...]]:
+        groups = {"Worst lines, by chrF": self.worst, "Typical lines, by chrF": self.typical}
+        return {title: lines for title, lines in groups.items() if lines}
+
     def __str__(self) -> str:
-        parts = []
-        for title, lines in (("Worst lines", self.worst), ("Typical lines", self.typical)):
-            if lines:
-                parts += [f"{title}, by chrF", *map(str, lines)]
-        return "\n".join(parts)
+        return "\n".join(line for title, lines in self._groups().items() for line in (title, *map(str, lines)))
+
+    def card(self) -> Card:
+        """Return a table of the lines of each kind."""
+        header = ("line", "chrF", "source", "output", "reference")
+        return Card(
+            "Lines of the test set",
+            [
+                Card(title, [Table([header, *(each.cells() for each in lines)])])
+                for title, lines in self._groups().items()
+            ],
+        )
 
     def as_json(self) -> dict[str, Any]:
         """Return all values as JSON types."""

@@ -1,11 +1,12 @@
 """`LearningCurve`: the scores of a system that was trained on parts of its corpus, and what more pairs would give."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from dragoman.base.notebook import Card, Shown
+from dragoman.base.table import Table
 from dragoman.checkpoint.verdict import ScoreRange
 from dragoman.figures.curves import Curve, CurvePanel, Curves
 from dragoman.metrics.resampling import FEWEST_EXAMPLES, Comparison
@@ -29,7 +30,7 @@ class CurvePoint:
 
 
 @dataclass(frozen=True)
-class LearningCurve:
+class LearningCurve(Shown):
     """The scores of a system by the number of training pairs.
 
     system: its name. points: the smallest corpus first; each has twice as many pairs as the previous one. gains: the
@@ -70,19 +71,22 @@ class LearningCurve:
         reach = high if low == high else f"{low} to {high}"
         return f"{doubling}: expect about {reach} {last.first.name} from doubling them again. {_LIMITS}"
 
-    def table(self) -> list[tuple[str, ...]]:
-        """Return the rows of the table of scores, of which the first is the header."""
+    def table(self) -> Table:
+        """Return the table of scores."""
         header = ("pairs", "fraction", *(score.metric for score in self.points[0].scores))
-        return [
-            header,
-            *((f"{each.pairs:,}", f"{each.fraction:g}", *map(str, each.scores)) for each in self.points),
-        ]
+        rows = ((f"{each.pairs:,}", f"{each.fraction:g}", *map(str, each.scores)) for each in self.points)
+        return Table([header, *rows], right=0)
 
     def __str__(self) -> str:
-        rows = self.table()
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-        return "\n".join([f"What would more pairs give {self.system}?", *lines, self.sentence])
+        return "\n".join([self._question, self.table().text(), self.sentence])
+
+    @property
+    def _question(self) -> str:
+        return f"What would more pairs give {self.system}?"
+
+    def card(self) -> Card:
+        """Return the table, the picture and the sentence."""
+        return Card(self._question, [self.table(), self.figure().picture(), self.sentence])
 
     def as_json(self) -> dict[str, Any]:
         """Return all values as JSON types."""
@@ -98,17 +102,14 @@ class LearningCurve:
         return {"system": self.system, "points": points, "gains": gains, "sentence": self.sentence}
 
     def figure(self) -> Curves:
-        """Return the picture: one panel per metric, with the scores and the ends of their intervals."""
+        """Return the picture: one panel per metric, with the scores and a band of their intervals."""
         pairs = np.array([each.pairs for each in self.points], np.float64)
         panels = []
         for number, score in enumerate(self.points[0].scores):
             ranges = [each.scores[number] for each in self.points]
-            curves = (
-                _curve(self.system, pairs, [each.value for each in ranges], "points"),
-                _curve("95% interval, low", pairs, [each.low for each in ranges], "faint"),
-                _curve("95% interval, high", pairs, [each.high for each in ranges], "faint"),
-            )
-            panels.append(CurvePanel(score.metric, "points", curves))
+            value, low, high = np.array([(each.value, each.low, each.high) for each in ranges], np.float64).T
+            curve = Curve(self.system, pairs, value, style="points", band=(low, high))
+            panels.append(CurvePanel(score.metric, "points", (curve,)))
         return Curves(
             title=f"Scores by the number of training pairs: {self.system}",
             caption=f"Scores on {self.sentences:,} test sentences, with 95% bootstrap intervals. {self.sentence}",
@@ -116,7 +117,3 @@ class LearningCurve:
             panels=tuple(panels),
             x_label="training pairs",
         )
-
-
-def _curve(label: str, pairs: np.ndarray[Any, Any], values: Sequence[float], style: Any) -> Curve:
-    return Curve(label, pairs, np.array(values, np.float64), style=style)

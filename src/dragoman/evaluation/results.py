@@ -4,16 +4,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from dragoman.base.notebook import Card, Note, Part, Shown
+from dragoman.base.table import Table
 from dragoman.checkpoint.verdict import Verdict
 from dragoman.evaluation.examples import ExampleLines
 from dragoman.evaluation.learning_curve import LearningCurve
 from dragoman.metrics.bleu import LengthScore
 from dragoman.metrics.resampling import Comparison
-from dragoman.metrics.score import Score
+from dragoman.metrics.score import Interval, Score
 
 
 @dataclass(frozen=True)
-class SystemScores:
+class SystemScores(Shown):
     """The scores of one system.
 
     system: name of the system. scores: scores by metric key; BLEU of tokenised text is included if `tokenized` was set.
@@ -27,6 +29,10 @@ class SystemScores:
 
     def __str__(self) -> str:
         return "\n".join([self.system, *self.score_lines()])
+
+    def card(self) -> Card:
+        """Return the scores, and BLEU by source length."""
+        return Card(self.system, [*_scores([self], []), *_lengths(self)])
 
     def score_lines(self) -> list[str]:
         """Return the lines of the text that follow the name of the system."""
@@ -58,7 +64,7 @@ class SystemScores:
 
 
 @dataclass(frozen=True)
-class SystemComparison:
+class SystemComparison(Shown):
     """The comparison of the system `second` with the system `first`.
 
     metrics: comparisons by metric key. sentences: size of the test set.
@@ -69,11 +75,19 @@ class SystemComparison:
     metrics: Mapping[str, Comparison]
     sentences: int
 
+    @property
+    def _title(self) -> str:
+        return f"{self.second} against {self.first}, paired bootstrap"
+
     def __str__(self) -> str:
-        lines = [f"{self.second} against {self.first}, paired bootstrap"]
+        lines = [self._title]
         for comparison in self.metrics.values():
             lines.append(f"  {comparison.describe(self.sentences)} ({comparison.first.signature})")
         return "\n".join(lines)
+
+    def card(self) -> Card:
+        """Return the difference by each metric, with its interval and its significance."""
+        return Card(self._title, [each.describe(self.sentences) for each in self.metrics.values()])
 
     def as_json(self) -> dict[str, Any]:
         """Return all values as JSON types."""
@@ -86,7 +100,7 @@ class SystemComparison:
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(Shown):
     """The scores of all systems, and comparisons of each system with the first. A model is always the first system.
 
     verdict: what the scores of a model mean. examples: lines of the first system. learning_curve: its scores after
@@ -106,6 +120,12 @@ class Evaluation:
     def __str__(self) -> str:
         explanation = self.explanation()
         return "\n".join([*map(str, (*self.systems, *self.comparisons)), *([explanation] if explanation else [])])
+
+    def card(self) -> Card:
+        """Return the scores of all systems as one table, the comparisons, and what the text contains beside them."""
+        others = (self.verdict, self.learning_curve, self.examples)
+        cards = [each.card() for each in (*self.comparisons, *others) if each is not None]
+        return Card("Evaluation", [*_scores(self.systems, self.comparisons), *_lengths(self.systems[0]), *cards])
 
     def explanation(self) -> str:
         """Return the verdict, the learning curve and the example lines as text; empty without them."""
@@ -148,6 +168,42 @@ class Evaluation:
             **({} if self.learning_curve is None else {"learning_curve": self.learning_curve.as_json()}),
             **({} if self.examples is None else {"examples": self.examples.as_json()}),
         }
+
+
+def _scores(systems: Sequence[SystemScores], comparisons: Sequence[SystemComparison]) -> list[Part]:
+    """Return a table with one row per system, and the signatures of the metrics.
+
+    comparisons: of each system with the first, which have the intervals of the scores.
+    """
+    scores = list(systems[0].scores.values())
+    intervals: list[dict[str, Interval]] = [
+        *({key: each.first_interval for key, each in compared.metrics.items()} for compared in comparisons[:1]),
+        *({key: each.second_interval for key, each in compared.metrics.items()} for compared in comparisons),
+    ]
+    rows = [
+        [system.system, *(_cell(score, known.get(key)) for key, score in system.scores.items())]
+        for system, known in zip(systems, intervals or [{}] * len(systems), strict=True)
+    ]
+    notes = [Note(f"{score.name}: {score.signature}") for score in scores if score.signature]
+    if intervals:
+        notes.insert(0, Note("In parentheses: 95% of resampled test sets."))
+    return [Table([["system", *(score.name for score in scores)], *rows], right=1), *notes]
+
+
+def _cell(score: Score, interval: Interval | None) -> str:
+    value = f"{score.value:.{score.digits}f}" if score.is_defined else "–"
+    return value if interval is None else f"{value} ({interval.low:.{score.digits}f}–{interval.high:.{score.digits}f})"
+
+
+def _lengths(system: SystemScores) -> list[Part]:
+    """Return a table of BLEU by source length, if it was computed."""
+    groups = [
+        [f"{each.shortest}–{each.longest or '…'}", f"{each.score.value:.2f}", f"{each.sentences:,}"]
+        for each in system.by_length
+    ]
+    if not groups:
+        return []
+    return [Table([[f"source length ({system.by_length[0].unit})", "BLEU", "sentences"], *groups], right=1)]
 
 
 V = TypeVar("V")

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, cast
 from dragoman.base.errors import ConfigError, in_files, reject_options
 from dragoman.base.log import quietly
 from dragoman.base.machine.device import use_threads
+from dragoman.base.notebook import Card, Note, Shown
 from dragoman.base.settings.load import parse_settings
+from dragoman.base.table import Table
 from dragoman.data.corpora.corpus import TextCorpusConfig
 from dragoman.data.corpora.documents import read_texts
 from dragoman.data.corpora.inputs import Lines, name_of, read_parallel
@@ -23,7 +25,7 @@ LINE = "line"
 
 
 @dataclass(frozen=True)
-class Scores:
+class Scores(Shown):
     """Scores under a model.
 
     each: scores of all pairs or documents, in order. total: their sum, with perplexities. unit: `pairs` or `documents`.
@@ -34,6 +36,18 @@ class Scores:
     total: TextScore
     unit: str
     pseudo: bool = False
+
+    def card(self) -> Card:
+        """Return the perplexities of all texts together."""
+        total, prefix = self.total, "pseudo-" if self.pseudo else ""
+        rows = [("token", total.per_token, total.tokens), ("word", total.per_word, total.words)]
+        if not self.pseudo:
+            rows.append(("byte", total.per_byte, total.bytes))
+        header = ("per", f"{prefix}perplexity", "number")
+        table = Table([header, *((unit, f"{value:.3f}", f"{count:,}") for unit, value, count in rows)], right=1)
+        title = f"{len(self.each):,} {self.unit}: {prefix}log-likelihood {total.log_probability:,.2f} nats"
+        unknown = f"{total.unknown:,} of {total.tokens:,} tokens are unknown." if total.unknown else ""
+        return Card(title, [table, *([Note(unknown)] if unknown else [])])
 
     def __str__(self) -> str:
         total = self.total

@@ -10,6 +10,8 @@ from statistics import fmean, stdev
 from typing import Any, Literal, get_args
 
 from dragoman.base.errors import ConfigError
+from dragoman.base.notebook import Card, Note, Shown
+from dragoman.base.table import Table
 from dragoman.metrics.score import Score
 from dragoman.metrics.seed_comparison import SeedComparison
 
@@ -55,7 +57,7 @@ class SystemRow:
 
 
 @dataclass(frozen=True)
-class SystemTable:
+class SystemTable(Shown):
     """Systems on one test set, each compared with the first. data: name of the test set. sentences: its size."""
 
     rows: Sequence[SystemRow]
@@ -113,12 +115,11 @@ class SystemTable:
         return [header, *rows]
 
     def _text(self) -> str:
-        cells = self._cells()
-        widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
-        ]
-        return "\n".join([*lines, *self._differences(), *self.notes()])
+        return "\n".join([Table(self._cells()).text(), *self._differences(), *self.notes()])
+
+    def card(self) -> Card:
+        """Return the table, the differences and the notes."""
+        return Card("Comparison", [Table(self._cells(), right=1), *self._differences(), *map(Note, self.notes())])
 
     def _differences(self) -> list[str]:
         """Return a line for each comparison."""
@@ -144,9 +145,7 @@ class SystemTable:
         return cells
 
     def _markdown(self) -> str:
-        header, *rows = self._bold("**", "**", "±")
-        lines = [header, ["---", *("---:" for _ in header[1:])], *rows]
-        table = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in lines]
+        table = Table(self._bold("**", "**", "±"), right=1).markdown()
         return "\n".join([*table, "", *(f"{note}  " for note in self.notes())])
 
     def _latex(self) -> str:

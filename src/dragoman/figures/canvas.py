@@ -23,6 +23,9 @@ MARKERS = ("s", "o", "^", "v", "D", "P")
 RESOLUTION = 140
 """Resolution of a PNG in pixels per inch."""
 
+PIXELS_PER_INCH = 96
+"""Pixels of a page per inch, by the definition of CSS."""
+
 _SVG_SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",  # keep text searchable, and let the browser choose fonts for any script
     "svg.hashsalt": "dragoman",  # make the output deterministic
@@ -66,7 +69,13 @@ def draw_title(axes: "Axes", title: str, left: float, middle: float) -> None:
 
 
 def save(figure: "Figure", *paths: Path) -> None:
-    """Write a figure to files, as PNG or SVG according to the suffix."""
+    """Write a figure to files, as SVG or, with any other suffix than `.svg`, as PNG."""
+    for path, content in zip(paths, render(figure, *(path.suffix == ".svg" for path in paths)), strict=True):
+        atomic_write(path, content)
+
+
+def render(figure: "Figure", *as_svg: bool) -> list[bytes]:
+    """Return a figure in one format after the other, as SVG or as PNG."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.text import Text
@@ -80,14 +89,16 @@ def save(figure: "Figure", *paths: Path) -> None:
             figure.draw_without_rendering()
         figure.set_layout_engine("none")  # a second layout would move the axes by some pixels
     canvas: Any = FigureCanvasAgg(figure)  # matplotlib's method has no types
-    for path in paths:
+    contents = []
+    for is_svg in as_svg:
         buffer = BytesIO()
         with ignore_missing_glyphs(), matplotlib.rc_context(_SVG_SETTINGS):
-            if path.suffix == ".svg":
+            if is_svg:
                 figure.savefig(buffer, format="svg", metadata={"Date": None})
             else:
                 canvas.print_png(buffer)  # `savefig` would draw the picture twice
-        atomic_write(path, buffer.getvalue())
+        contents.append(buffer.getvalue())
+    return contents
 
 
 def draw_frame(axes: "Axes") -> None:

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from dragoman.base.errors import DataError
 from dragoman.base.files import atomic_write
-from dragoman.figures.canvas import save
+from dragoman.base.notebook import Picture
+from dragoman.figures.canvas import PIXELS_PER_INCH, render, save
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -105,6 +106,22 @@ class Figure(ABC):
                 atomic_write(file, json.dumps(self.as_json(), ensure_ascii=False, allow_nan=False) + "\n")
             elif file.suffix == ".csv":
                 atomic_write(file, self.csv())
+
+    def picture(self) -> Picture:
+        """Return the picture as a part of a card. Its description is the caption."""
+        drawn = self.draw()
+        (png,) = render(drawn, False)
+        return Picture(png, round(drawn.get_figwidth() * PIXELS_PER_INCH), self.caption)
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        """Return the picture for IPython, with its width in pixels of a page."""
+        picture = self.picture()
+        return picture.png, {"width": picture.width}
+
+    def _repr_svg_(self) -> str:
+        """Return the picture for IPython. It is narrower where the page is."""
+        svg = render(self.draw(), True)[0].decode()
+        return svg.replace("<svg ", '<svg style="max-width:100%;height:auto" ', 1)
 
     def csv(self) -> str:
         """Return the table as comma-separated values."""

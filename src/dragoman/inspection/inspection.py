@@ -12,23 +12,26 @@ import numpy as np
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.files import atomic_folder, check_new_folder
+from dragoman.base.notebook import Card, Note, Part, Shown
+from dragoman.base.table import Table
 from dragoman.figures.head_lines import HeadLines, head_lines
 from dragoman.figures.heads import head_grid, layer_heads
+from dragoman.figures.heat_maps import HeatMaps
 from dragoman.figures.regions import RegionPicture, draw_regions, read_picture
 from dragoman.inspection.page import build_page, picture_files
 from dragoman.models.attention_weights import KINDS, AttentionMap, SentenceWeights
-from dragoman.models.relevance import Relevance
+from dragoman.models.relevance import Relevance, RelevantText
 from dragoman.text.trees.tree import Tree, draw_tree
 
 ARRAYS, INDEX, PAGE = "attention.npz", "index.json", "index.html"
-_TREE = "tree.svg"
+_TREE, _TREE_NAME = "tree.svg", "tree"
 
 _REGIONS = "decoder.cross_attention"
 """The kind of attention that is drawn over a picture."""
 
 
 @dataclass(frozen=True)
-class Inspection:
+class Inspection(Shown):
     """The weights of all attention layers during the prediction of `target`.
 
     source: the source text; None for a language model. target: the predicted text. maps: one map per attention layer,
@@ -155,12 +158,18 @@ class Inspection:
         for text in self.relevance.texts if self.relevance else ():
             yield from text.words
 
-    def __str__(self) -> str:
-        """The inspected texts, and the size of each kind of attention or the reason for its absence."""
-        lines = [] if self.source is None else [f"source  {self.source}"]
+    def _texts(self) -> dict[str, str]:
+        """Return the inspected texts by name."""
+        texts = {} if self.source is None else {"source": self.source}
+        if self.tree is not None:
+            return {**texts, _TREE_NAME: draw_tree(self.tree)}
         has_label = self.relevance is not None or self.document
         name = "text" if self.source is None or self.fills else "label" if has_label else "target"
-        lines.append(f"{name}  {self.target}" if self.tree is None else draw_tree(self.tree))
+        return {**texts, name: self.target}
+
+    def __str__(self) -> str:
+        """The inspected texts, and the size of each kind of attention or the reason for its absence."""
+        lines = [f"{name}  {text}" if name != _TREE_NAME else text for name, text in self._texts().items()]
         for number, fills in enumerate(self.fills, 1):
             listed = "  ".join(f"{text!r} {probability:.3f}" for text, probability in fills)
             lines.append(f"{f'mask {number}':<24}  {listed}")
@@ -172,13 +181,40 @@ class Inspection:
         for relevance in self._relevances.values():
             lines.append(f"{relevance.method:<24}  {relevance.output} = {relevance.value:.4f}")
             for text in relevance.texts:
-                known = [entry for entry in zip(text.values, text.words, strict=True) if not isnan(entry[0])]
-                largest = sorted(known, key=lambda entry: -abs(entry[0]))[:8]
-                lines.append(f"{text.name:<24}  " + "  ".join(f"{word} {value:+.3f}" for value, word in largest))
+                lines.append(f"{text.name:<24}  " + "  ".join(f"{word} {value:+.3f}" for value, word in _largest(text)))
         for line in self.absent:
             kind, _, reason = line.partition(": ")
             lines.append(f"{kind:<24}  {reason}")
         return "\n".join(lines)
+
+    def figure(self, kind: str = "", layer: int | None = None) -> HeatMaps:
+        """Return the weights of all heads of a layer as heat maps.
+
+        kind: one of `models.attention_weights.KINDS`; empty: the last one that the model has. layer: its number, from
+        1; None: the last one. Raises ConfigError if the model does not have them.
+        """
+        return layer_heads(self._map(kind, layer))
+
+    def card(self) -> Card:
+        """Return the texts, the heads of the last layer, what labels are based on, and what the model does not have."""
+        parts: list[Part] = [self._texts()]
+        parts += [
+            Table([(f"mask {number}", "probability"), *((text, f"{probability:.3f}") for text, probability in each)])
+            for number, each in enumerate(self.fills, 1)
+        ]
+        if self.kinds:
+            parts += [
+                self.figure().picture(),
+                Note(f"figure(kind, layer) shows other layers and kinds: {', '.join(self.kinds)}."),
+            ]
+        if self.document:
+            sentences = sorted(self.document, key=lambda each: -each.weight)[:5]
+            rows = [(f"{each.weight:.3f}", " ".join(each.words)) for each in sentences]
+            parts.append(Table([("weight", "sentence"), *rows]))
+        for relevance in self._relevances.values():
+            rows = [(word, f"{value:+.3f}") for text in relevance.texts for value, word in _largest(text)]
+            parts.append(Table([(relevance.method, f"{relevance.output} = {relevance.value:.4f}"), *rows]))
+        return Card("Inspection", [*parts, *map(Note, self.absent)])
 
     def lines(
         self, kind: str = "", layer: int | None = None, heads: Sequence[int] | None = None, token: int | None = None
@@ -189,13 +225,19 @@ class Inspection:
         numbers from 1; None: the last layer, all heads, and the lines of all tokens. Raises ConfigError if the model
         does not have them.
         """
+        return head_lines(self._map(kind, layer), heads, None if token is None else token - 1)
+
+    def _map(self, kind: str, layer: int | None) -> AttentionMap:
+        """Return the weights of a layer, as in `lines`."""
+        if not self.kinds:
+            raise ConfigError("the inspection has no attention weights between tokens")
         kind = kind or list(self.kinds)[-1]
         if kind not in self.kinds:
             raise ConfigError(f"the model has no weights of kind {kind}: choose one of {', '.join(self.kinds)}")
         maps = self.kinds[kind]
         if layer is not None and not 1 <= layer <= len(maps):
             raise ConfigError(f"there is no layer {layer} of {kind}: this model has layers 1 to {len(maps)}")
-        return head_lines(maps[-1 if layer is None else layer - 1], heads, None if token is None else token - 1)
+        return maps[-1 if layer is None else layer - 1]
 
     def index(self) -> dict[str, Any]:
         """Return the contents of `index.json`.
@@ -238,6 +280,12 @@ class Inspection:
             },
             "arrays": ARRAYS,
         }
+
+
+def _largest(text: RelevantText) -> list[tuple[float, str]]:
+    """Return the values and the words that are most relevant."""
+    known = [entry for entry in zip(text.values, text.words, strict=True) if not isnan(entry[0])]
+    return sorted(known, key=lambda entry: -abs(entry[0]))[:8]
 
 
 def _axes(kind: str) -> tuple[str, str]:

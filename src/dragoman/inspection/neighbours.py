@@ -1,6 +1,6 @@
 """`NodeInspection`: the attention weights of a node's neighbours, as arrays or as a folder of pictures."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
@@ -11,12 +11,13 @@ import numpy as np
 import torch
 
 from dragoman.base.errors import ConfigError
-from dragoman.figures.head_lines import HeadLines
+from dragoman.base.notebook import Card
+from dragoman.base.table import Table
 from dragoman.inference.prediction.heads.classification import softmax
 from dragoman.inference.subject import GraphNode, Subject
 from dragoman.inspection.inspection import ARRAYS, Inspection
 from dragoman.inspection.page import page
-from dragoman.models.attention_weights import NeighbourWeights
+from dragoman.models.attention_weights import AttentionMap, NeighbourWeights
 from dragoman.nn.attention.recording import recording
 
 _PICTURES = ("neighbours.png", "neighbours.svg")
@@ -66,9 +67,17 @@ class NodeInspection(Inspection):
 
         draw_neighbours(str(self.source), self._title, self.layers, *(folder / name for name in _PICTURES))
 
-    def lines(
-        self, kind: str = "", layer: int | None = None, heads: Sequence[int] | None = None, token: int | None = None
-    ) -> HeadLines:
+    def card(self) -> Card:
+        """Return the prediction, and the neighbours with the largest weights in each layer."""
+        header = ("weight", "node", "predicted")
+        tables = [
+            Table([header, *((f"{each.mean[i]:.3f}", each.ids[i], each.labels[i]) for i in each.order[:10])])
+            for each in self.layers
+        ]
+        layers = [Card(f"Layer {number}", [table]) for number, table in enumerate(tables, 1)]
+        return Card(f"Node {self.source}", [self._title, *layers])
+
+    def _map(self, kind: str, layer: int | None) -> AttentionMap:
         """Raise ConfigError, because the nodes of a graph are not a sequence."""
         raise ConfigError("the neighbours of a node are not a sequence of tokens: use `dragoman inspect`")
 

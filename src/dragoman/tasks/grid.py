@@ -11,7 +11,9 @@ from typing import Any
 from dragoman.base.errors import ConfigError
 from dragoman.base.files import atomic_write
 from dragoman.base.log import info
+from dragoman.base.notebook import Card
 from dragoman.base.settings.load import dump_settings
+from dragoman.base.table import Table
 from dragoman.checkpoint.folder import CONFIG
 from dragoman.tasks.seeds import SEEDS_FILE, SeedResults, fields_of_best, naming_interruptions
 from dragoman.training.run.result import TrainingResult
@@ -35,15 +37,26 @@ class GridResults(TrainingResult):
     runs: Mapping[str, TrainingResult] = field(default_factory=dict)
 
     def __str__(self) -> str:
+        return "\n".join([self._title, self.table().text(), self._best])
+
+    def card(self) -> Card:
+        """Return the table and the best run."""
+        return Card(self._title, [self.table(), self._best])
+
+    def table(self) -> Table:
+        """Return the settings and the scores of each run."""
         first = next(iter(self.settings.values()))
         header = [*short_names(list(first)).values(), *(score.name for score in self.validation.scores)]
-        rows = [header]
-        for name, result in self.runs.items():
-            rows.append([*map(_shown, self.settings[name].values()), *_scores(result)])
-        widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
-        padded = [[cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in rows]
-        title = f"{len(self.runs)} runs; on the validation set"
-        return "\n".join([title, *("  ".join(row).rstrip() for row in padded), f"{self.folder}: the best of them"])
+        rows = ([*map(_shown, self.settings[name].values()), *_scores(each)] for name, each in self.runs.items())
+        return Table([header, *rows])
+
+    @property
+    def _title(self) -> str:
+        return f"{len(self.runs)} runs; on the validation set"
+
+    @property
+    def _best(self) -> str:
+        return f"{self.folder}: the best of them"
 
 
 def grid_points(grid: Mapping[str, list[Any]]) -> dict[str, dict[str, Any]]:

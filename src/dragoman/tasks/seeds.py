@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from dragoman.base.errors import ConfigError, Interrupted, ModelError
 from dragoman.base.files import atomic_write
 from dragoman.base.log import info
+from dragoman.base.notebook import Card
 from dragoman.base.settings.load import dump_settings
 from dragoman.checkpoint.folder import CONFIG
 from dragoman.metrics.score import Score
@@ -58,10 +59,21 @@ class SeedResults(TrainingResult):
         results = [result.validation for result in self.seeds.values()]
         return tuple(SeedScore(score, tuple(each[score.key].value for each in results)) for score in results[0].scores)
 
+    @property
+    def _title(self) -> str:
+        return f"{len(self.seeds)} seeds ({', '.join(map(str, self.seeds))}); on the validation set, mean ± sd"
+
+    @property
+    def _best(self) -> str:
+        return f"{self.folder}: the best of these models"
+
+    def card(self) -> Card:
+        """Return the scores over the seeds, the best model and the verdict."""
+        lines = [str(score) for score in self.scores]
+        return Card(self._title, [*lines, self._best, *([] if self.verdict is None else [self.verdict.card()])])
+
     def __str__(self) -> str:
-        lines = [f"{len(self.seeds)} seeds ({', '.join(map(str, self.seeds))}); on the validation set, mean ± sd"]
-        lines += [f"  {score}" for score in self.scores]
-        lines.append(f"{self.folder}: the best of these models")
+        lines = [self._title, *(f"  {score}" for score in self.scores), self._best]
         return "\n".join([*lines, *([] if self.verdict is None else [self.verdict.explanation])])
 
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dragoman.checkpoint.card.markdown import UNKNOWN, table
+from dragoman.base.table import Table
+from dragoman.checkpoint.card.markdown import UNKNOWN
 
 
 def architecture(model: Mapping[str, Any], parameters: Mapping[str, int]) -> list[str]:
@@ -21,7 +22,8 @@ def architecture(model: Mapping[str, Any], parameters: Mapping[str, int]) -> lis
             rows += [(f"– {component}", "", _number(count)) for component, count in counts[name]]
     settings = ((name, _outline(section), "") for name, section in sections.items() if name not in counts)
     rows += [row for row in settings if row[1]]
-    return table(("part", "kind and settings", "parameters"), ((name.replace("_", " "), *rest) for name, *rest in rows))
+    header = ("part", "kind and settings", "parameters")
+    return Table([header, *((name.replace("_", " "), *rest) for name, *rest in rows)]).markdown()
 
 
 def _grouped(parameters: Mapping[str, int]) -> dict[str, Iterator[tuple[str, int]]]:

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from dragoman.base.table import Table
 from dragoman.checkpoint.card.architecture import architecture
 from dragoman.checkpoint.card.languages import CardLanguages, Samples
-from dragoman.checkpoint.card.markdown import UNKNOWN, table, without_folders
+from dragoman.checkpoint.card.markdown import UNKNOWN, without_folders
 from dragoman.checkpoint.card.metadata import metadata
 from dragoman.checkpoint.meta import Meta
 from dragoman.models.kinds.registry import ModelKind, describe_kind
@@ -43,7 +44,7 @@ def model_card(
     lines = [
         title,
         "",
-        *table(("", ""), _facts(meta, model, kind, languages, sum(parameters.values())).items()),
+        *Table([("", ""), *_facts(meta, model, kind, languages, sum(parameters.values())).items()]).markdown(),
         *_section("Architecture", architecture(model, parameters)),
         *_section("Scores", _scores(meta)),
         *_section("Data", _data(meta, config)),
@@ -82,7 +83,7 @@ def _scores(meta: Meta) -> list[str]:
     if not meta.scores:
         return ["None recorded."]
     rows = [(score.metric, f"{score.value:.2f}", score.data, _code(score.signature)) for score in meta.scores]
-    return table(("metric", "value", "measured on", "signature"), rows)
+    return Table([("metric", "value", "measured on", "signature"), *rows]).markdown()
 
 
 def _data(meta: Meta, config: Mapping[str, Any]) -> list[str]:
@@ -98,7 +99,7 @@ def _data(meta: Meta, config: Mapping[str, Any]) -> list[str]:
         "with one of their sentences was trained on.",
     ]
     rows = ((name, _code(digest)) for name, digest in meta.data.items())
-    return [*table(("data set", "fingerprint"), rows), *size, *(note if held_out else [])]
+    return [*Table([("data set", "fingerprint"), *rows]).markdown(), *size, *(note if held_out else [])]
 
 
 def _limits(meta: Meta, kind: ModelKind) -> list[str]:

@@ -1,4 +1,4 @@
-"""The Markdown of a model card: tables, sections, and text without the folders of one machine."""
+"""The Markdown of a model card: sections, and text without the folders of one machine."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,14 +10,6 @@ UNKNOWN = "not stated"
 
 _ABSOLUTE = re.compile(r"(?<![\w./:<~])~?/(?:[^,|()`\n/]*[^,|()`\s/]/)+(?=[^,|()`\s/])")
 """Matches the folders of an absolute path. A name in it may contain blanks, but not at its end."""
-
-
-def table(header: tuple[str, ...], rows: Any) -> list[str]:
-    """Return the lines of a Markdown table."""
-    lines = [header, ("---",) * len(header), *rows]
-    return [
-        "| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in line) + " |" for line in lines
-    ]
 
 
 def with_section(card: str, title: str, lines: Sequence[str]) -> str:

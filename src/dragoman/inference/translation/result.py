@@ -1,14 +1,19 @@
 """Results of translation and scoring, and `Choice`, which reorders the hypotheses of a text."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
+from dragoman.base.notebook import Card, Note, Shown
+from dragoman.base.table import Table
 from dragoman.decode.search_tree import SearchTree
 from dragoman.inference.translation.guard.guard import GuardOutcome
 from dragoman.text.symbols import UNK
 from dragoman.text.tokenizer import Tokenizer
+
+_SHOWN = 20
+"""Maximum number of texts whose translations a notebook shows."""
 
 
 class LinePart(NamedTuple):
@@ -20,7 +25,7 @@ class LinePart(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Translation:
+class Translation(Shown):
     """A hypothesis with its text.
 
     score: the value by which hypotheses are ranked. log_probability: in nats. ids: token ids, without BOS and EOS.
@@ -54,6 +59,51 @@ class Translation:
     def tokens(self) -> tuple[str, ...]:
         """The pieces of `ids`. An unknown word is <unk>, even if the text contains a replacement for it."""
         return tuple(self.tokenizer.pieces(self.ids))
+
+    def card(self) -> Card:
+        """Return the text, its tokens and its score."""
+        facts = {
+            "Score": f"{self.score:.3f}",
+            "Log-probability": f"{self.log_probability:.3f} nats",
+            "Tokens": " ".join(self.tokens),
+        }
+        if not self.finished:
+            facts["Unfinished"] = "The length limit was reached."
+        if self.guarded is not None:
+            facts["Guard"] = str(self.guarded)
+        return Card(self.text, [facts])
+
+
+class NBestList(list[Translation], Shown):
+    """The hypotheses of a text, best first, which a notebook shows as a table."""
+
+    def __init__(self, source: str, hypotheses: Iterable[Translation]) -> None:
+        """source: the text that was translated."""
+        super().__init__(hypotheses)
+        self.source = source
+
+    def card(self) -> Card:
+        """Return a table of the translations with their scores."""
+        rows = [
+            (str(rank), each.text, f"{each.score:.3f}", f"{each.log_probability:.3f}")
+            for rank, each in enumerate(self, 1)
+        ]
+        return Card(self.source, [Table([("", "translation", "score", "log-probability"), *rows], right=2)])
+
+
+class NBestLists(list[list[Translation]], Shown):
+    """The hypotheses of several texts, which a notebook shows as a table."""
+
+    def __init__(self, sources: Iterable[str], found: Iterable[list[Translation]]) -> None:
+        """sources: the texts that were translated. found: the hypotheses of each text."""
+        super().__init__(NBestList(source, each) for source, each in zip(sources, found, strict=True))
+
+    def card(self) -> Card:
+        """Return the table of each text, of the first ones if there are many."""
+        rest = len(self) - _SHOWN
+        tables = [each.card() for each in self[:_SHOWN] if isinstance(each, NBestList)]
+        more = [Note(f"and the translations of {rest:,} more texts")] if rest > 0 else []
+        return Card("Translations", [*tables, *more])
 
 
 @dataclass(frozen=True)

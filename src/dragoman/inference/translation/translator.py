@@ -11,6 +11,7 @@ from dragoman.base.errors import ConfigError
 from dragoman.base.machine.startup import keep_large_tensors_on_heap
 from dragoman.base.progress import Progress
 from dragoman.base.settings.load import Overrides
+from dragoman.checkpoint.card.shown_model import ShownModel
 from dragoman.checkpoint.folder import LoadedModel
 from dragoman.checkpoint.meta import Meta
 from dragoman.checkpoint.systems import NEURAL, system_folders
@@ -42,7 +43,7 @@ from dragoman.inference.translation.request import (
     lines_with_requests,
     with_requests,
 )
-from dragoman.inference.translation.result import Choice, PairScore, Translation
+from dragoman.inference.translation.result import Choice, NBestLists, PairScore, Translation
 from dragoman.inference.translation.stream import LineStream, StreamSettings
 from dragoman.inference.translation.subject import TranslationSequence, TranslationSubjects
 from dragoman.inference.translation.substitute import Substitute
@@ -59,7 +60,7 @@ __all__ = ["WINDOW_BATCHES", "PairScore", "Request", "Sampling", "Translation", 
 WINDOW_BATCHES = 16  # number of batches of lines that `stream` reads ahead
 
 
-class Translator(ProcessBound):
+class Translator(ProcessBound, ShownModel):
     """Translates with a trained model. Results depend neither on the batch size nor on the order of the lines.
 
     >>> from dragoman import Translator
@@ -237,7 +238,8 @@ class Translator(ProcessBound):
         """
         lines = lines_with_requests(texts, self.request, requests)
         with Progress("Translating", "texts", len(texts)) as progress:
-            return list(self._stream.translations([lines], self._settings(batch_size, progress=progress)))
+            found = self._stream.translations([lines], self._settings(batch_size, progress=progress))
+            return NBestLists(texts, found)
 
     def sample(
         self,

@@ -5,13 +5,14 @@ recall of a class that does not occur, and the F1 of a class with neither are 0.
 that occur in the correct labels or in the predictions.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.base.errors import DataError
+from dragoman.base.table import Table
 
 Floats = NDArray[np.float64]
 
@@ -111,7 +112,7 @@ class ConfusionMatrix:
             for i, name in enumerate(self.labels)
         )
 
-    def text(self) -> str:
+    def table(self) -> Table:
         """Return a table with one row per correct label and one column per prediction.
 
         The columns have numbers instead of names if the table would be wider than 100 characters.
@@ -121,8 +122,8 @@ class ConfusionMatrix:
         if sum(max(8, len(name)) + 2 for name in columns) > _WIDEST:
             rows = [f"{number} {name}" for number, name in enumerate(self.labels, 1)]
             columns = [str(number) for number in range(1, len(columns) + 1)]
-        lines = align([["gold \\ predicted", *columns], *([name, *row] for name, row in zip(rows, cells, strict=True))])
-        return "\n".join(lines)
+        table = [["gold \\ predicted", *columns], *([name, *row] for name, row in zip(rows, cells, strict=True))]
+        return Table(table, right=1)
 
 
 def classification_values(correct: Floats, support: Floats, predicted: Floats) -> dict[str, Floats]:
@@ -173,16 +174,3 @@ def check_equal_lengths(gold: Sequence[object], predicted: Sequence[object]) -> 
         raise DataError(f"there are {len(gold)} correct labels, but {len(predicted)} predictions: give one per example")
     if not len(gold):
         raise DataError("there are no examples to score: give at least one")
-
-
-def align(rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return the lines of a table. The first column is aligned to the left, all others to the right."""
-    table = list(rows)
-    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
-    return [
-        "  ".join(
-            cell.ljust(width) if column == 0 else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in table
-    ]

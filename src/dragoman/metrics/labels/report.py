@@ -1,6 +1,6 @@
 """`Report`: the scores of predictions with bootstrap intervals and a baseline, and comparisons of two reports."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.base.errors import DataError
-from dragoman.metrics.labels.classification import ClassScores, ConfusionMatrix, align
+from dragoman.base.notebook import Card, Shown
+from dragoman.base.table import Table
+from dragoman.metrics.labels.classification import ClassScores, ConfusionMatrix
 from dragoman.metrics.resampling import Comparison, compare_resampled, interval_of, resampled_counts
 from dragoman.metrics.score import Direction, Interval, Score
 
@@ -47,7 +49,7 @@ class Baseline:
 
 
 @dataclass(frozen=True)
-class Report:
+class Report(Shown):
     """The scores of a model's predictions on a test set.
 
     task: classification, regression, tagging, question answering or parsing. examples: number of examples, which are
@@ -79,18 +81,24 @@ class Report:
 
     def text(self) -> str:
         """Return the report as text of several lines, without a final newline."""
-        parts = [self._heading(), "\n".join(align(self._rows()))]
-        parts += [f"{score.name} is undefined: {score.reason}." for score in self.scores if score.reason]
+        return "\n\n".join(
+            [self._heading(), *(each if isinstance(each, str) else each.text() for each in self._parts())]
+        )
+
+    def card(self) -> Card:
+        """Return the parts of the text."""
+        return Card(self._heading(), list(self._parts()))
+
+    def _parts(self) -> Iterator[str | Table]:
+        yield Table(list(self._rows()), right=1)
+        yield from (f"{score.name} is undefined: {score.reason}." for score in self.scores if score.reason)
         if self.thresholds:
-            parts.append(
-                "\n".join(f"threshold of {key}: {threshold:.6g}" for key, threshold in self.thresholds.items())
-            )
+            yield "\n".join(f"threshold of {key}: {threshold:.6g}" for key, threshold in self.thresholds.items())
         if self.classes:
-            parts.append("\n".join(align(_class_rows(self.classes))))
+            yield Table(list(_class_rows(self.classes)), right=1)
         if self.confusion is not None:
-            parts.append(self.confusion.text())
-        parts += [f"warning: {warning}" for warning in self.warnings.values()]
-        return "\n\n".join(parts)
+            yield self.confusion.table()
+        yield from (f"warning: {warning}" for warning in self.warnings.values())
 
     def as_json(self) -> dict[str, Any]:
         """Return all values except the resampled ones as JSON types."""

@@ -16,6 +16,7 @@ from dragoman.base.progress import Progress
 from dragoman.base.settings.config import Config
 from dragoman.base.settings.load import parse_settings
 from dragoman.base.settings.yaml import dump_yaml
+from dragoman.checkpoint.card.shown_model import ShownModel
 from dragoman.checkpoint.folder import CONFIG, PARAMETERS, check_serves, read_config, read_meta, write_model_folder
 from dragoman.checkpoint.meta import Meta
 from dragoman.checkpoint.tensors import load_tensors
@@ -59,7 +60,7 @@ class AlignedPairs(NamedTuple):
     reverse: NDArray[np.float64]
 
 
-class WordAligner:
+class WordAligner(ShownModel):
     """Aligns the words of sentence pairs. It implements the protocol `Aligner` of `translation`.
 
     forward: the model p(target | source), with at most one link per target word. reverse: p(source | target).

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from dragoman.base.files import atomic_write
-from dragoman.checkpoint.card.markdown import table, with_section
+from dragoman.base.table import Table
+from dragoman.checkpoint.card.markdown import with_section
 from dragoman.checkpoint.folder import CARD
 from dragoman.checkpoint.start import Start
 from dragoman.metrics.labels.report import Report
@@ -65,7 +66,7 @@ def write_training_section(folder: Path, facts: Sequence[tuple[str, str]]) -> No
     card = folder / CARD
     if card.is_file():
         text = card.read_text(encoding="utf-8")
-        atomic_write(card, with_section(text, "Training", table(("", ""), facts)))
+        atomic_write(card, with_section(text, "Training", Table([("", ""), *facts]).markdown()))
 
 
 def _scores(report: Report, data: str) -> list[str]:
@@ -83,7 +84,7 @@ def _scores(report: Report, data: str) -> list[str]:
         f"checkpoint, so that the values are optimistic. The intervals contain 95% of {report.samples:,} resampled "
         f"sets.{described}",
         "",
-        *table(("metric", "value", "95% interval", "baseline"), rows),
+        *Table([("metric", "value", "95% interval", "baseline"), *rows]).markdown(),
         "",
     ]
 
@@ -99,10 +100,10 @@ def _counts(train: Counter[str], valid: Counter[str]) -> list[str]:
     rows = [(label, f"{count:,}", f"{valid[label]:,}") for label, count in listed]
     rest = len(train) - len(listed)
     return [
-        *table(("label", "training", "validation"), rows),
+        *Table([("label", "training", "validation"), *rows]).markdown(),
         *([f"There are {rest:,} further, rarer labels.", ""] if rest else [""]),
     ]
 
 
 def _facts(facts: Sequence[tuple[str, str]]) -> list[str]:
-    return [*table(("", ""), facts), ""] if facts else []
+    return [*Table([("", ""), *facts]).markdown(), ""] if facts else []
