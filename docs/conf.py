@@ -19,18 +19,20 @@ extensions = [
     "sphinx_copybutton",
     "formulas",
     "index_pages",
+    "notebook_pages",
+    "page_notebooks",
     "repository_files",
     "page_texts",
     "prose_docstrings",
     "searched_numbers",
 ]
 root_doc = "index"
-exclude_patterns = ["site"]
+exclude_patterns = ["site", "**/.ipynb_checkpoints"]
 nitpicky = True
 suppress_warnings = ["config.cache"]
 
 # Markdown. Heading anchors follow the rule of code hosts, which tests/architecture/test_links.py checks as well.
-source_suffix = {".md": "markdown"}
+source_suffix = {".md": "markdown", ".ipynb": "markdown"}  # notebook_pages converts notebooks
 myst_heading_anchors = 6
 myst_enable_extensions = ["dollarmath"]
 myst_dmath_allow_space = False  # amounts such as $5 and variables such as $HOME are no formulas

@@ -7,7 +7,7 @@ An `index.md` or `README.md` without one gets a hidden `toctree` of its links to
 import re
 from typing import Any
 
-_PAGE = re.compile(r"\]\((?!\.\.|\w+:)([^)#]+)\.md\)")
+_PAGE = re.compile(r"\]\((?!\.\.|\w+:)([^)#]+)\.(?:md|ipynb)\)")
 
 
 def setup(app: Any) -> dict[str, bool]:
