@@ -19,9 +19,9 @@ _PICTURE = re.compile(r"!\[[^\]]*\]\((?:[^)\s]*/)?([^)/\s]+)\)\n?")
 _RELATIVE_LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)[^)]*\)")
 _IMPORT = re.compile(r"^from lecture_code\.(\w+) import .*\n", re.MULTILINE)
 _HOW = (
-    "This notebook is a page of the lecture of dragoman. Install dragoman (`pip install dragoman`) and run the cells in "
-    "order. A cell that trains a small model takes up to half a minute; the model stays in `runs/lecture` for the "
-    "notebooks of other pages. Remarks on the workbench need `dragoman workbench` to run in the same folder."
+    "This notebook is a page of the lecture of dragoman. It needs `pip install dragoman`. Run the cells in order. A "
+    "cell that trains a small model takes up to half a minute, and the notebooks of other pages use the same model. "
+    "For links into the workbench, start `dragoman workbench` in the same folder."
 )
 
 

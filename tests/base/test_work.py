@@ -213,13 +213,16 @@ def test_reporting_costs_almost_nothing() -> None:
 def test_a_notebook_output_is_updated(monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> None:
     """As IPython specifies: display(…, display_id=True) returns a handle whose update replaces the output."""
     outputs: list[list[str]] = []
+    bars: list[str] = []
 
     class Handle:
         def update(self, content: dict[str, str], raw: bool) -> None:
             outputs[-1].append(content["text/plain"])
+            bars.append(content.get("text/html", ""))
 
     def show(content: dict[str, str], raw: bool, display_id: bool) -> Any:
         outputs.append([content["text/plain"]])
+        bars.append(content["text/html"])
         return Handle()
 
     shell = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=None))
@@ -233,6 +236,7 @@ def test_a_notebook_output_is_updated(monkeypatch: pytest.MonkeyPatch, clock: li
     with Progress("Short", "lines"):
         pass
     assert outputs == [["Translating: 11 of 100 lines · 14 lines/s · 0:00:06 left", ""]]
+    assert bars == [f'<progress value="11" max="100"></progress> {outputs[0][0]}', ""]
 
 
 def test_a_narrow_terminal_omits_whole_parts(screen: Screen) -> None:
