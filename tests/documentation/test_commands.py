@@ -11,9 +11,7 @@ from repository import ROOT
 
 DOCS = ROOT / "docs"
 FOLDERS = ("start", "paths", "how-to", "explanation")
-PAGES = sorted(
-    str(path.relative_to(DOCS)) for folder in FOLDERS for path in (DOCS / folder).rglob("*.md")
-)
+PAGES = sorted(str(path.relative_to(DOCS)) for folder in FOLDERS for path in (DOCS / folder).rglob("*.md"))
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -1,6 +1,5 @@
 """The notebooks of docs/notebooks run, and what is stored of their outputs is what they show."""
 
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,9 +32,8 @@ def test_the_stored_notebook_is_complete(name: str) -> None:
 
 @pytest.mark.commands
 @pytest.mark.parametrize("names", [("first-translator.ipynb", "inside-attention.ipynb"), ("own-scorer.ipynb",)])
-def test_notebooks_run(names: Sequence[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notebooks_run(names: Sequence[str], tmp_path: Path) -> None:
     """The second notebook of a folder finds the model of the first. Values differ between processors."""
-    monkeypatch.setitem(os.environ, "OMP_NUM_THREADS", "1")
     for name in names:
         notebook = read(FOLDER / name)
         stored = kinds(notebook)

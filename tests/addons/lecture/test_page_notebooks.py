@@ -1,7 +1,6 @@
 """The pages of the lecture as notebooks, which need no file of the repository."""
 
 import ast
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -50,13 +49,12 @@ def test_a_page_is_a_notebook_on_its_own(name: str) -> None:
 
 @pytest.mark.commands
 @pytest.mark.parametrize("name", [SCALING, pytest.param(SLOW, marks=pytest.mark.slow)])
-def test_a_page_runs_as_a_notebook(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_runs_as_a_notebook(name: str, tmp_path: Path) -> None:
+    """The kernel finds the package, but not `lecture_code`."""
     pytest.importorskip("ipykernel", reason="ipykernel is not installed")
-    from nbclient import NotebookClient
+    from notebooks import run
 
-    monkeypatch.setenv("PYTHONPATH", str(Path(page_notebooks.__file__).parents[2] / "src"))  # without lecture_code
-    monkeypatch.setitem(os.environ, "OMP_NUM_THREADS", "1")
     made = notebook(name)
-    NotebookClient(made, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}).execute()
+    run(made, tmp_path)
     shown = [each.data for cell in made.cells for each in cell.get("outputs", ()) if "data" in each]
     assert ["image/png" in data for data in shown] == [True] * len(Page.read(name).pictures)
