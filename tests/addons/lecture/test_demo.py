@@ -60,6 +60,23 @@ def test_slow_machines_train_a_smaller_model() -> None:
     assert layer_seconds(0.01) > 0
 
 
+def test_the_corpus_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, count in (("TRAIN", 50), ("VALID", 0), ("TEST", 0)):
+        monkeypatch.setattr(demo, name, count)
+    command = ["demo", "--corpus-only", "--languages", "fr-en", "--out", str(tmp_path / "new" / "corpus")]
+    assert main(command) == 0
+    assert "50 pairs for training, 0 for validation" in capsys.readouterr().out
+    files = {path.name: path.read_text().count("\n") for path in (tmp_path / "new" / "corpus").iterdir()}
+    assert files == {
+        f"{part}.{language}": count
+        for part, count in (("train", 50), ("valid", 0), ("test", 0))
+        for language in ("fr", "en")
+    }
+    assert main(command) == 2
+    assert main([*command[:-1], str(tmp_path / "other"), "train.max_steps=1"]) == 2
+    assert "settings can only be used without --corpus-only" in capsys.readouterr().err
+
+
 def test_the_difference_between_the_sets_is_explained() -> None:
     """The named words occur in training, but not together."""
     corpus = generate(1, 600, 4, 10)
