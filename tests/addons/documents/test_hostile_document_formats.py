@@ -1,10 +1,12 @@
-"""Files of messages, XLIFF and OpenDocument texts that repeat one piece many times are parsed in linear time."""
+"""Files that repeat one piece many times are parsed in linear time, and values that Python refuses are no faults."""
 
 import time
 
 import pytest
 from open_documents import document
+from stand_in_translators import StandIn, upper
 
+from dragoman.addons.documents.document import translate_document
 from dragoman.addons.documents.formats.union import get_format
 from dragoman.addons.documents.languages import Languages
 from dragoman.addons.documents.passage import Passage, raw_text
@@ -46,3 +48,21 @@ def test_parsing_takes_linear_time(name: str) -> None:
     parsed = get_format(format).parse(content, Languages("en", "de"))
     parsed.write([raw_text(part) if isinstance(part, Passage) else part for part in parsed.parts])
     assert time.process_time() - begin < 5  # each takes below a second, and would take minutes in quadratic time
+
+
+@pytest.mark.parametrize(
+    ("format", "text"),
+    [
+        ("html", '<img alt="a &#{};" lang="&#x{};">a dog'),
+        ("html", '<iframe srcdoc="&#{}; a &#{};"></iframe>a dog'),
+        ("html", "a <code>&#{};</code> dog"),
+        ("vtt", "WEBVTT\n\n00:01.000 --> 00:02.000\na &#x{};&#{}; dog\n"),
+        ("ttml", '<tt><p begin="{}s">a dog</p></tt>'),
+        ("markdown", '---\ntitle: a man\nsize: {}\n---\n[a dog](b "&#{};")\n'),
+        ("json", '[{}, "a dog &#{};"]'),
+        ("po", 'msgid ""\nmsgstr "Plural-Forms: nplurals=2; plural=n%{};"\n\nmsgid "a dog"\nmsgstr ""\n'),
+    ],
+)
+def test_numbers_that_python_refuses(format: str, text: str) -> None:
+    content = text.replace("{}", "7" * 5000)
+    assert "DOG" in translate_document(StandIn(upper), content, format=format).text  # type: ignore[arg-type]

@@ -236,3 +236,28 @@ def test_blanks_in_keywords_take_linear_time() -> None:
     start = time.process_time()
     assert translated(page).startswith("<meta name=keywords content='A, DOGS TWO ,B C'")
     assert time.process_time() - start < 3  # quadratic time would be 10 s
+
+
+@pytest.mark.parametrize(
+    "beginning",
+    [
+        '<?xml version="1.0"?>\n<html>',
+        '<html xmlns="http://www.w3.org/1999/xhtml">',
+        "\ufeff<!-- a <b> comment --><!DOCTYPE html><html lang='en' xmlns = 'http://www.w3.org/1999/xhtml'>",
+        '<!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.1//EN" "http://www.w3.org/TR/xhtml11/DTD/xhtml11.dtd"><html>',
+        '<h:html xmlns:h="http://www.w3.org/1999/xhtml">',
+    ],
+)
+def test_empty_elements_of_xhtml_have_no_content(beginning: str) -> None:
+    page = beginning + "<title/><p>a dog</p><style/><iframe/><p>a man</p>"
+    assert translated(page).endswith("<title/><p>DOG A</p><style/><iframe/><p>MAN A</p>")
+
+
+def test_which_pages_are_xml() -> None:
+    page = "<p>a dog</p><script src='a'/><p>a man</p>"
+    assert translated(page) == "<p>DOG A</p><script src='a'/><p>a man</p>"  # as in browsers
+    assert translated("<p><svg xmlns='http://www.w3.org/2000/svg'/></p>" + page).endswith("<p>a man</p>")
+    read = translate_document(StandIn(backwards), page, format="xhtml").text  # type: ignore[arg-type]
+    assert read == "<p>DOG A</p><script src='a'/><p>MAN A</p>"
+    text = translate_document(StandIn(upper), "<Title/>\n\n<p>a dog</p>\n", format="markdown").text  # type: ignore[arg-type]
+    assert text == "<Title/>\n\n<p>A DOG</p>\n"

@@ -267,7 +267,21 @@ def test_polib_reads_what_was_written(pairs: list[tuple[str, str]], width: int) 
     for source, target in pairs:
         catalogue.append(polib.POEntry(msgid=source, msgstr=target, occurrences=[("a.c", "1")]))
     after = polib.pofile(translated(str(catalogue), same))
-    expected = {source: target or source for source, target in pairs}
+    open_sources = {source for source, target in pairs if not target or (not target.strip() and source.strip())}
+    expected = {source: source if source in open_sources else target for source, target in pairs}
     assert {each.msgid: each.msgstr for each in after} == expected
-    assert {each.msgid for each in after if each.fuzzy} == {source for source, target in pairs if not target}
+    assert {each.msgid for each in after if each.fuzzy} == open_sources
     assert len(polib.pofile(translated(str(catalogue), backwards))) == len(pairs)
+
+
+def test_missing_plural_forms_are_translated_and_the_others_stay() -> None:
+    header = 'msgid ""\nmsgstr "Language: pl\\nPlural-Forms: nplurals=3; plural=n==1?0:n%10==2?1:2;\\n"\n\n'
+    entries = (
+        'msgid "a cow"\nmsgid_plural "%d cows"\nmsgstr[0] "krowa"\nmsgstr[1] ""\nmsgstr[2] "krów"\n\n'
+        'msgid "a hen"\nmsgid_plural "%d hens"\nmsgstr[0] ""\nmsgstr[1] "kury"\n\n'
+        'msgid "a cat"\nmsgid_plural "%d cats"\nmsgstr[0] "kot"\nmsgstr[1] "koty"\nmsgstr[2] "kotów"\n'
+    )
+    after = {each.msgid: each for each in polib.pofile(translated(header + entries, target="pl"))}
+    assert after["a cow"].msgstr_plural == {0: "krowa", 1: "%d COWS", 2: "krów"} and after["a cow"].fuzzy
+    assert after["a hen"].msgstr_plural == {0: "A HEN", 1: "kury", 2: "%d HENS"} and after["a hen"].fuzzy
+    assert after["a cat"].msgstr_plural == {0: "kot", 1: "koty", 2: "kotów"} and not after["a cat"].fuzzy

@@ -148,6 +148,46 @@ def test_values_that_are_no_messages(text: str) -> None:
     assert message(text.partition(" ")[0]) == text.partition(" ")[0]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("保存:{name}", "はい/いいえ/中止", "地址是https://a.b/c吧", "กรุณาใส่user_id", "写信给me@a.org"),
+        *("Größe:{n}", "Price:{n}", "Left/Right/Up", "Code:12"),
+    ],
+)
+def test_texts_without_blanks_are_messages(text: str) -> None:
+    stand_in = StandIn(upper)
+    translate_document(stand_in, json.dumps([text]), format="json")  # type: ignore[arg-type]
+    assert [asked for asked, _ in stand_in.asked] == [text]
+
+
+def test_identifiers_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    text = '{"a": "图片/标志.png",\n "b": "a_{n}", "c": "src/a/b", "d": "{n}", "e": "https://a.b/c"}'
+    assert translated(text) == text
+    assert "3 value(s) without blanks are kept" in (said := capsys.readouterr().err)
+    assert "the first is '图片/标志.png' in line 1" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a cow|:count cows", "COW A|COWS :count"),
+        ("|{n} new cows", "|COWS NEW {n}"),
+        ("no cow|one cow | {n} cows", "COW NO|COW ONE | COWS {n}"),
+        ("{0} no cow|{1} a cow|[2,*] more cows", "{0} COW NO|{1} COW A|[2,*] COWS MORE"),
+        ("]-Inf,0] no cow|]0,Inf[ some cows", "]-Inf,0] COW NO|]0,Inf[ COWS SOME"),
+        ("one: a cow|other: some cows", "one: COW A|other: COWS SOME"),
+        ("%{n} cow||||%{n} cows", "COW %{n}||||COWS %{n}"),
+        ("{0} cow|{0} cows", "COW {0}|COWS {0}"),
+        ("run [start|stop] it", "IT [START|STOP] RUN"),
+        ("a||b it", "IT A||B"),
+    ],
+)
+def test_plural_forms_between_bars(text: str, expected: str) -> None:
+    assert message(text, backwards) == expected
+    assert message(text, same) == text
+
+
 def test_plural_forms_and_cases() -> None:
     whole = "{n, plural, =0 {no dogs} one {# dog} other {{x} has # dogs}}"
     assert message(whole) == "{n, plural, =0 {NO DOGS} one {# DOG} other {{x} HAS # DOGS}}"

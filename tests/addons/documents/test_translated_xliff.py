@@ -268,3 +268,31 @@ def test_inline_elements_stay_balanced(source: str, write: Write, aligns: bool) 
         ElementTree.tostring(same_target)[40:].partition(b">")[2].rpartition(b"</")[0]
         == (ElementTree.tostring(before)[40:].partition(b">")[2].rpartition(b"</")[0])
     )
+
+
+@pytest.mark.parametrize(
+    ("empty", "full"),
+    [
+        ('<g id="1"/>', '<g id="1">A COW</g>'),
+        ('<g id="1"> <x id="2"/> </g>', '<g id="1">A COW</g>'),
+        ('<bpt id="3">&lt;b&gt;</bpt><ept id="3">&lt;/b&gt;</ept>', '<g id="1">A COW</g>'),
+        ('<ph id="3">a<sub>KUH</sub></ph>', '<ph id="3">a<sub>KUH</sub></ph>'),
+        ('<g id="1">Kuh</g>', '<g id="1">Kuh</g>'),
+    ],
+)
+def test_targets_without_words_are_no_translations(empty: str, full: str) -> None:
+    source = '<source><g id="1">a cow</g></source>'
+    after = translated(OLD.format(f"<trans-unit id='1'>{source}<target>{empty}</target></trans-unit>"))
+    state = "" if empty == full else REVIEW
+    assert f"{source}<target{state}>{full}</target>" in after
+
+
+def test_only_the_empty_segments_of_a_target_are_translated() -> None:
+    source = '<source>A cow. A hen. 7</source><seg-source><mrk mtype="seg" mid="a">A cow.</mrk> <g id="1"><mrk mid="b" '
+    source += 'mtype="seg">A <x id="2"/>hen.</mrk></g> <mrk mtype="seg" mid="c"/></seg-source>'
+    target = '<target state="x"><mrk mtype="seg" mid="a">Kuh.</mrk> <g id="1"><mrk mid="b" mtype="seg"{}</g> '
+    target += '<mrk mtype="seg" mid="c"/></target>'
+    for empty in (" />", "></mrk>", "><x id='2'/></mrk>"):
+        after = translated(OLD.format(f"<trans-unit id='1'>{source}{target.format(empty)}</trans-unit>"))
+        full = target.format('>A <x id="2"/>HEN.</mrk>').replace('"x"', '"needs-review-translation"')
+        assert f"{source}{full}</trans-unit>" in after

@@ -16,7 +16,7 @@ FILES: dict[str, tuple[bytes, str]] = {
     "a.xlf": (ENTITIES.encode(), "document type"),
     "b.xliff": (b"<xliff version='1.2'>" + b"<g>" * 10_000, "nested more than 200 deep"),
     "a.odt": (b"a dog", "not an OpenDocument text"),
-    "a.yaml": (b"a: b", "supported extensions are .txt"),
+    "a.xyz": (b"a: b", "supported extensions are .txt"),
     "a.docx": (packed({"content.xml": "<a/>"}), "this is an OpenDocument text (.odt), not docx"),
     "c.json": (b"\x89PNG\r\n\x1a\n\0\0", "this is a PNG image"),
 }

@@ -37,8 +37,8 @@ def translate_document(
         typer.Option(
             "--format",
             metavar="NAME",
-            help="text, markdown, html, srt, vtt, ass, sbv, ttml, lrc, docx, odt, po, xliff or json (default: from the "
-            "suffix of --input; text if it has none).",
+            help="text, markdown, html, xhtml, srt, vtt, ass, sbv, ttml, lrc, docx, odt, odp, ods, pptx, xlsx, epub, "
+            "po, xliff or json (default: from the suffix of --input; text if it has none).",
         ),
     ] = None,
     encoding: Annotated[

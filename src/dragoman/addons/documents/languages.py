@@ -1,8 +1,10 @@
-"""`Languages`: the languages of a document and of its translation; their scripts and regions for word processors."""
+"""`Languages`: the languages of a document and of its translation; their scripts, directions and regions."""
 
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from dragoman.text.languages.codes import base_language, parse_language_code
+from dragoman.text.languages.usual_scripts import language_script
 
 _EAST_ASIAN = frozenset(("zh", "ja", "ko"))
 _COMPLEX = frozenset(
@@ -10,12 +12,41 @@ _COMPLEX = frozenset(
 )
 """Languages that word processors call complex."""
 
+_RIGHT_TO_LEFT = frozenset(
+    "Adlm Arab Aran Armi Avst Elym Gara Hebr Hatr Mand Mani Mend Narb Nbat Nkoo Palm Phli Phlp Phnx Prti Rohg Samr "
+    "Sarb Sogd Sogo Syrc Syre Syrj Syrn Thaa Yezi".split()
+)
+"""Scripts that run from right to left (Unicode's Bidi_Class R and AL), as ISO 15924 codes."""
+
+Direction = Literal["ltr", "rtl"]
+
 
 class Languages(NamedTuple):
     """The codes of the source and the target language, such as `en` or `pt-BR`; None if unknown."""
 
     source: str | None = None
     target: str | None = None
+
+    @property
+    def new_direction(self) -> Direction | None:
+        """The direction of the translation if the source text runs the other way, else None.
+
+        An unknown source language is treated as one that runs from left to right.
+        """
+        source, target = (None if code is None else direction(code) for code in self)
+        return target if target is not None and target != (source or "ltr") else None
+
+
+@lru_cache(maxsize=64)
+def direction(code: str) -> Direction | None:
+    """Return the direction of the usual script of a language, or of the script that its code contains."""
+    script = language_script(code)
+    return None if not script else "rtl" if script in _RIGHT_TO_LEFT else "ltr"
+
+
+def opposite(direction: Direction) -> Direction:
+    """Return the other direction."""
+    return "ltr" if direction == "rtl" else "rtl"
 
 
 UNKNOWN = Languages()

@@ -9,6 +9,7 @@ import regex
 
 from dragoman.base.errors import ConfigError
 from dragoman.inference.control.numbers import NUMBER, digits_of
+from dragoman.text.scripts import unspaced_class
 from dragoman.text.words import WORD_CHARACTER
 
 _EMOJI_MODIFIERS = r"\p{Emoji_Modifier}?\uFE0F?\u20E3?[\U000E0020-\U000E007F]*"
@@ -67,16 +68,19 @@ _CODES = (
 _NO_WORD_BEFORE = r"(?<![\p{L}\p{N}])"
 _SCHEME = rf"https?|ftps?|{_NO_WORD_BEFORE}[a-z][a-z0-9+.-]{{1,20}}+"
 _TOP_LEVEL = "com|org|net|edu|gov|info|io|dev|app|eu|de|at|ch|fr|nl|pl|cz|uk|jp|cn|ru|tv|social|xyz"
-_URL_CHARACTER = r"[^\s<>\"”»()]"
+_UNSPACED = unspaced_class(r"\p{{Script={}}}")
+_URL_CHARACTER = rf"(?:[^\s<>\"”»(){_UNSPACED}，。、；：！？）」』】》]|(?<=[/=_#&%\-{_UNSPACED}])[{_UNSPACED}])"
+"""Letters of scripts without blanks only continue an address after a separator or one another, as in `/wiki/中文`."""
+
 _BALANCED = r"\([^\s<>\"”»()]*+\)"
-_URL_REST = rf"(?:{_BALANCED}|{_URL_CHARACTER})*(?:{_BALANCED}|[^\s<>\"”»'’.,;:!?()\]}}…])"
+_URL_REST = rf"(?:{_BALANCED}|{_URL_CHARACTER})*(?:{_BALANCED}|(?!['’.,;:!?\]}}…]){_URL_CHARACTER})"
 
 KINDS = {
     "number": NUMBER,
     "url": rf"(?i:(?:{_SCHEME})://|{_NO_WORD_BEFORE}(?:mailto|tel|magnet):(?=\S)|www\.){_URL_REST}"
     rf"|(?<![\p{{L}}\p{{N}}@._-])[a-z0-9-]++(?:\.[a-z0-9-]++)++(?<=\.(?:{_TOP_LEVEL}))(?![\p{{L}}\p{{N}}_]|\.[\p{{L}}\p{{N}}])"
     rf"(?:/(?:{_URL_REST})?)?",
-    "email": r"(?<![\p{L}\p{N}._%+-])(?>[\p{L}\p{N}._%+-]+)@(?>[\p{L}\p{N}-]+)(?:\.(?>[\p{L}\p{N}-]+))+",
+    "email": rf"(?<![{_LETTER}._%+-])(?>[{_LETTER}._%+-]+)@(?>[{_LETTER}-]+)(?:\.(?>[{_LETTER}-]+))+",
     "emoji": rf"(?:[\U0001F1E6-\U0001F1FF]{{2}}|{_EMOJI}(?:\u200D{_EMOJI})*+)++"
     r"|(?<!\S)(?:[:;]['-]?[()DP]|:-[/|]|=[()]|<3)(?![^\s.,!?…])",
     "markup": r"</?\p{L}[^<>]*>|</?[0-9]{1,4}/?>|<!--(?:(?!-->|<!--).)*+-->"

@@ -8,6 +8,7 @@ from typing import Any
 import regex
 
 from dragoman.text.sentences.division import MAX_LENGTH, count_letters, is_continuation
+from dragoman.text.sentences.full_stops import is_within_name
 
 _WINDOW = MAX_LENGTH
 """Maximum number of characters that are passed to the library at once."""
@@ -38,7 +39,7 @@ def _segment_in_windows(line: str, language: str) -> Iterator[str]:
     start = begin = 0  # of the sentence, and of the window
     while begin < len(line):
         window = line[begin : begin + _WINDOW]
-        sentences = _corrected(_segment_window(window, language))
+        sentences = _corrected(_segment_window(window, language), language)
         if begin + len(window) < len(line):  # the last sentence may continue after the window
             if len(sentences) == 1:
                 begin += _last_boundary(window)
@@ -58,20 +59,26 @@ def _segment_window(text: str, language: str) -> list[str]:
     return [text[end - length : end] for length, end in zip(lengths, accumulate(lengths), strict=True)]
 
 
-def _corrected(sentences: Iterable[str]) -> list[str]:
+def _corrected(sentences: Iterable[str], language: str) -> list[str]:
     """Return the sentences with corrected boundaries.
 
     Opening quotation marks belong to the following sentence, closing ones to the preceding sentence. A Japanese
-    quotation before a particle does not end a sentence, whereas the Khmer full stop does.
+    quotation before a particle does not end a sentence, and neither does a full stop in a name, such as `System.IO`,
+    whereas the Khmer full stop does.
     """
     corrected: list[str] = []
     opening = ""
-    for sentence in (part for each in sentences for part in _FURTHER_END.split(each)):
-        sentence = opening + sentence
+    parts = [part for each in sentences for part in _FURTHER_END.split(each)]
+    for part, after in zip(parts, [*parts[1:], ""], strict=True):
+        sentence = opening + part
         match = _OPENING_AT_END.search(sentence)
         opening = "" if match is None else match[1]
         sentence = sentence[: len(sentence) - len(opening)]
-        if corrected and (_CLOSING.match(sentence) or _continues_quotation(corrected[-1], sentence)):
+        if corrected and (
+            _CLOSING.match(sentence)
+            or _continues_quotation(corrected[-1], sentence)
+            or is_within_name(corrected[-1], sentence + after[:1], language)
+        ):
             corrected[-1] += sentence
         elif sentence:
             corrected.append(sentence)
@@ -97,7 +104,7 @@ def _divide_quotation(sentence: str, language: str) -> list[str]:
     ends = accumulate(map(len, _segment_in_windows(masked, language)))
     parts: list[str] = []
     begin = 0
-    for part in _corrected(sentence[begin : (begin := end)] for end in ends):
+    for part in _corrected((sentence[begin : (begin := end)] for end in ends), language):
         if parts and count_letters(parts[-1]) < _SHORT:
             parts[-1] += part
         else:

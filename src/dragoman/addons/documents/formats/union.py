@@ -2,15 +2,19 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
+from dragoman.addons.documents.formats.epub.epub import epub_format
 from dragoman.addons.documents.formats.format import Format, TextFormat, concatenation_format
 from dragoman.addons.documents.formats.html.page import HtmlFormat
 from dragoman.addons.documents.formats.markdown.markdown import parse_markdown
 from dragoman.addons.documents.formats.messages.gettext import GettextFormat
 from dragoman.addons.documents.formats.messages.json import parse_json
-from dragoman.addons.documents.formats.opendocument.opendocument import OpenDocumentFormat
+from dragoman.addons.documents.formats.office.presentation import presentation_format
+from dragoman.addons.documents.formats.office.workbook import workbook_format
+from dragoman.addons.documents.formats.opendocument.opendocument import open_document_format
+from dragoman.addons.documents.formats.recognition import remedy_for
 from dragoman.addons.documents.formats.subtitles.lyrics import parse_lyrics
 from dragoman.addons.documents.formats.subtitles.subrip import SubRip
 from dragoman.addons.documents.formats.subtitles.substation import parse_substation
@@ -34,6 +38,7 @@ FORMATS: dict[str, Format[Any]] = {
     "text": concatenation_format(split_text),
     "markdown": TextFormat(parse_markdown),
     "html": HtmlFormat(),
+    "xhtml": HtmlFormat(is_xml=True),
     "srt": TextFormat(SubRip().parse),
     "vtt": TextFormat(WebVtt().parse),
     "ass": TextFormat(parse_substation),
@@ -41,7 +46,12 @@ FORMATS: dict[str, Format[Any]] = {
     "ttml": TextFormat(parse_timed_text),
     "lrc": TextFormat(parse_lyrics),
     "docx": WordFormat(),
-    "odt": OpenDocumentFormat(),
+    "odt": open_document_format("text", "an OpenDocument text (.odt)"),
+    "odp": open_document_format("presentation", "an OpenDocument presentation (.odp)"),
+    "ods": open_document_format("spreadsheet", "an OpenDocument spreadsheet (.ods)"),
+    "pptx": presentation_format(),
+    "xlsx": workbook_format(),
+    "epub": epub_format(),
     "po": GettextFormat(),
     "xliff": XliffFormat(),
     "json": TextFormat(parse_json),
@@ -57,7 +67,8 @@ EXTENSIONS = {
     ".mkd": "markdown",
     ".html": "html",
     ".htm": "html",
-    ".xhtml": "html",
+    ".xhtml": "xhtml",
+    ".xht": "xhtml",
     ".srt": "srt",
     ".vtt": "vtt",
     ".ass": "ass",
@@ -72,6 +83,18 @@ EXTENSIONS = {
     ".dotm": "docx",
     ".odt": "odt",
     ".ott": "odt",
+    ".odp": "odp",
+    ".otp": "odp",
+    ".ods": "ods",
+    ".ots": "ods",
+    ".pptx": "pptx",
+    ".pptm": "pptx",
+    ".ppsx": "pptx",
+    ".potx": "pptx",
+    ".xlsx": "xlsx",
+    ".xlsm": "xlsx",
+    ".xltx": "xlsx",
+    ".epub": "epub",
     ".po": "po",
     ".pot": "po",
     ".xlf": "xliff",
@@ -102,23 +125,40 @@ def format_of_name(name: str | PurePath) -> str | None:
 
     Files without an extension, and those whose extension is a language code (`news.en`), are text.
     """
-    suffixes = [each for each in PurePath(name).suffixes if each.lower() not in COMPRESSED]
-    extension = suffixes[-1] if suffixes else ""
+    extension = _extension(name)
     if extension.lower() in EXTENSIONS:
         return EXTENSIONS[extension.lower()]
     is_language = is_language_code(extension[1:]) and extension not in _OTHER_FILES
     return "text" if is_language or _EXTENSION.fullmatch(extension) is None else None
 
 
+def _extension(name: str | PurePath) -> str:
+    """Return the extension of a file name, without that of a compressed file."""
+    suffixes = [each for each in PurePath(name).suffixes if each.lower() not in COMPRESSED]
+    return suffixes[-1] if suffixes else ""
+
+
+def explain_unknown_format(name: str | PurePath, data: bytes) -> str | None:
+    """Return what a file of an unknown format is and what to do with it, by its bytes and its name, or None."""
+    return remedy_for(_extension(name).lower(), data)
+
+
 def detect_format(path: PurePath | None) -> str:
     """Return the name of the format that a file name's extension indicates; None is standard input, which is text.
 
-    Raises ConfigError for an unknown extension.
+    Raises ConfigError for an unknown extension, with what to do if the name or the content of the file shows its kind.
     """
     format = "text" if path is None else format_of_name(path)
-    if format is None:
+    if path is not None and format is None:
+        try:
+            data = Path(path).read_bytes()
+        except OSError:  # reported where the file is read
+            data = b""
+        remedy = explain_unknown_format(path, data)
         raise ConfigError(
-            f"{path}: the format of such files is unknown. Known are {', '.join(EXTENSIONS)}; name another file's "
+            f"{path}: this is {remedy}"
+            if remedy is not None
+            else f"{path}: the format of such files is unknown. Known are {', '.join(EXTENSIONS)}; name another file's "
             f"format with --format ({', '.join(FORMATS)}), for example --format text for plain text"
         )
-    return format
+    return format or "text"

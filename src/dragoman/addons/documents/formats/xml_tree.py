@@ -72,20 +72,22 @@ class Element:
 Node = Text | Other | Element
 
 
-def parse_tree(data: bytes, name: str) -> Element:
+def parse_tree(data: bytes, name: str, has_doctype: bool = False) -> Element:
     """Parse a file in UTF-8, and return its root. name: of the file, for messages.
+
+    has_doctype: whether it may name a document type, without declarations of its own. This is never read.
 
     Raises DataError for malformed XML, another encoding, a document type (which attacks with entities need), and for
     nesting or numbers of elements beyond the limits.
     """
     if b"\0" in data:
         raise DataError(f"{name} is not UTF-8: save it again with another program")
-    return _TreeParser(data, name).parse()
+    return _TreeParser(data, name, has_doctype).parse()
 
 
 class _TreeParser:
-    def __init__(self, data: bytes, name: str) -> None:
-        self._data, self._name = data, name
+    def __init__(self, data: bytes, name: str, has_doctype: bool) -> None:
+        self._data, self._name, self._has_doctype = data, name, has_doctype
         self._parser = expat.ParserCreate("utf-8", " ")
         self._parser.buffer_text = False
         self._parser.StartElementHandler = self._start
@@ -113,7 +115,9 @@ class _TreeParser:
         self._advance(len(self._data))
         return next(self._root.elements())
 
-    def _refuse(self, *_: object) -> None:
+    def _refuse(self, *declared: object) -> None:
+        if self._has_doctype and not declared[-1]:
+            return
         raise DataError(f"{self._name} has a document type (DTD), which could contain attacks: delete it")
 
     def _advance(self, at: int) -> None:
@@ -175,6 +179,22 @@ def with_attribute(tag: str, name: str, value: str) -> str:
             return tag[: found.start(3)] + written + tag[found.end(3) :]
         at = found.end()
     return f"{tag[:at]} {name}={written}{tag[at:]}"
+
+
+def attribute_span(data: bytes, element: Element, name: str) -> tuple[int, int]:
+    """Return the (begin, end) bytes of the value of an attribute that an element has, without its quotes."""
+    tag = data[element.begin : element.inner[0] or element.end].decode()
+    at = len(re.match(r"<[^\s/>]+", tag)[0])  # type: ignore[index]
+    while found := _ATTRIBUTE.match(tag, at):
+        if found[2] == name:
+            return tuple(element.begin + len(tag[:each].encode()) for each in (found.start(3) + 1, found.end(3) - 1))  # type: ignore[return-value]
+        at = found.end()
+    raise KeyError(name)
+
+
+def escape_attribute(text: str, _: bool = False) -> str:
+    """Return a text as the value of an attribute of XML, in quotes of any kind."""
+    return re.sub(r"[\t\r\n]", " ", escape_xml(text)).replace('"', "&quot;").replace("'", "&#39;")
 
 
 def escape_xml(text: str, _: bool = False) -> str:

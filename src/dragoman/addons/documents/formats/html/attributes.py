@@ -1,22 +1,25 @@
-"""Attributes of HTML tags: the passages of those that are translated, and the attributes that name languages."""
+"""Attributes of HTML tags: passages of those that are translated, and those that name a language or a direction."""
 
-import html
 import re
 from collections.abc import Callable, Iterable
 
-from dragoman.addons.documents.formats.html.elements import is_text_attribute
+from dragoman.addons.documents.formats.html.elements import VOID_TAGS, is_text_attribute
 from dragoman.addons.documents.formats.html.embedded import split_embedded
-from dragoman.addons.documents.formats.html.text import add_text, escape_attribute, escape_unquoted
+from dragoman.addons.documents.formats.html.text import add_text, escape_attribute, escape_unquoted, unescape
 from dragoman.addons.documents.formats.html.tokenizer import Token
-from dragoman.addons.documents.languages import Languages
+from dragoman.addons.documents.languages import Direction, Languages, opposite
 from dragoman.addons.documents.passage import Passage, Raw
 from dragoman.addons.documents.passage_builder import PassageBuilder
 from dragoman.text.languages.codes import is_same_language
 
 _LANGUAGE_ATTRIBUTES = ("lang", "xml:lang")
+_ISOLATED_TAGS = VOID_TAGS | {"bdo", "bdi"}
+"""Elements whose direction is not that of the text around them, such as a field for telephone numbers."""
+
+_STYLED_DIRECTION = re.compile(r"(?<![\w-])direction\s*:\s*(ltr|rtl)\b", re.IGNORECASE)
 
 WriteLanguage = Callable[[str, str], str]
-"""Returns what is written for the source language, from the source language and the target language of a `lang`."""
+"""Returns what is written for a source language or its direction, from these and those of the target language."""
 
 
 def write_target(source: str, target: str) -> str:
@@ -31,7 +34,7 @@ class Attributes:
         self._page, self._token = page, token
         self.values: dict[str, str] = {}
         for each in token.attributes:
-            self.values.setdefault(each.name, html.unescape(page[each.begin : each.end]))
+            self.values.setdefault(each.name, unescape(page[each.begin : each.end]))
 
     @property
     def language(self) -> str | None:
@@ -61,14 +64,17 @@ class Attributes:
     ) -> Raw:
         """Return the tag, with a passage per translated attribute and with the target language for the source language.
 
+        If the translation runs in the other direction, this is written for that of the source, and added to `<html>`.
         split: splits the page in the attribute `srcdoc` of an `iframe`. Such pages are kept if it is None.
         write_language: returns what is written for the source language.
         """
         page, token = self._page, self._token
-        if not token.attributes:
-            return (page[token.begin : token.end],)
         parts: list[str | Passage] = []
         position, seen = token.begin, set[str]()
+        direction = languages.new_direction
+        if direction is not None and token.name == "html" and "dir" not in self.values:
+            position += len("<html")
+            parts += [page[token.begin : position], write_language("", f' dir="{direction}"')]
         for each in token.attributes:
             if each.begin == each.end or each.name in seen:
                 continue
@@ -77,6 +83,8 @@ class Attributes:
             raw, position = page[each.begin : each.end], each.end
             if each.name in _LANGUAGE_ATTRIBUTES:
                 parts.append(_with_target(raw, languages, write_language))
+            elif direction is not None and each.name in ("dir", "style") and token.name not in _ISOLATED_TAGS:
+                parts.append(_with_direction(raw, each.name, direction, write_language))
             elif is_text_attribute(token.name, each.name, self.values) and not _is_code(raw, each.quoted):
                 _add_passages(parts, raw, each.quoted, self.values.get("name", "").lower() == "keywords")
             elif each.name == "srcdoc" and token.name == "iframe" and split is not None:
@@ -95,6 +103,17 @@ def _with_target(raw: str, languages: Languages, write_language: WriteLanguage) 
     if languages.source is None or languages.target is None or not is_same_language(raw, languages.source):
         return raw
     return write_language(raw, languages.target.replace("_", "-"))
+
+
+def _with_direction(raw: str, name: str, direction: Direction, write_language: WriteLanguage) -> str:
+    """Return the value of the attribute `dir` or `style` for a translation that runs in another direction."""
+    source = opposite(direction)
+    if name == "dir":
+        return write_language(raw, direction) if raw.strip().lower() == source else raw
+    new = _STYLED_DIRECTION.sub(
+        lambda found: found[0][: -len(source)] + (direction if found[1].lower() == source else found[1]), raw
+    )
+    return raw if new == raw else write_language(raw, new)
 
 
 def _add_passages(parts: list[str | Passage], raw: str, quoted: bool, is_list: bool) -> None:

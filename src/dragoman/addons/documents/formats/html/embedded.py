@@ -4,6 +4,7 @@ import html
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from dragoman.addons.documents.formats.html.text import unescape
 from dragoman.addons.documents.passage import Passage
 
 _QUOTES = (('"', '"'), ('"', "&quot;"), ('"', "&#34;"), ("'", "&#39;"), ("'", "&apos;"))
@@ -42,7 +43,7 @@ def split_embedded(raw: str, quoted: bool, split: Callable[[str], Iterable[str |
 
     raw: the value of the attribute in its page; quoted: whether it is in quotes; split: splits a page.
     """
-    page = html.unescape(raw)
+    page = unescape(raw)
     for quote, written in _QUOTES:
         for with_brackets in (False, True):
             encoding = _Encoding(quote, written, with_brackets)

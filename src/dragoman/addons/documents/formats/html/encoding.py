@@ -18,7 +18,7 @@ from dragoman.addons.documents.formats.encoding import (
     unmarked_encoding,
 )
 from dragoman.addons.documents.formats.html.attributes import Attributes
-from dragoman.addons.documents.formats.html.tokenizer import tokenize
+from dragoman.addons.documents.formats.html.tokenizer import begins_like_xhtml, tokenize
 from dragoman.base.log import warn
 
 _LENGTH = 1024
@@ -68,7 +68,7 @@ def page_encoding(data: bytes) -> TextEncoding:
                 warn(f"the page names the encoding {each.label}, but it seems to be UTF-8: --encoding utf-8")
             # a page whose declaration can be read as ASCII is not in UTF-16
             return UTF8 if declared.codec.startswith("utf-16") else declared
-    if data.isascii() and not named and _PAGE.search(start) is not None and not start.startswith("<?xml"):
+    if data.isascii() and not named and _PAGE.search(start) is not None and not begins_like_xhtml(start):
         return ASCII  # browsers guess the encoding, so that translations with other letters need references
     return unmarked_encoding(data) or _guess(data)
 

@@ -1,6 +1,5 @@
 """Parses HTML pages. Text and the attributes that people read are translated, and everything else is preserved."""
 
-import html
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, NamedTuple
@@ -19,7 +18,7 @@ from dragoman.addons.documents.formats.html.elements import (
 )
 from dragoman.addons.documents.formats.html.encoding import encode_page, page_encoding
 from dragoman.addons.documents.formats.html.run import Run
-from dragoman.addons.documents.formats.html.text import add_text, escape_text
+from dragoman.addons.documents.formats.html.text import add_text, escape_text, unescape
 from dragoman.addons.documents.formats.html.tokenizer import Token, tokenize
 from dragoman.addons.documents.formats.html.tree import element_ends
 from dragoman.addons.documents.languages import UNKNOWN, Languages
@@ -30,9 +29,12 @@ _MAX_DEPTH = 20
 """The maximum nesting of translated elements in untranslated elements. Deeper elements are not translated."""
 
 
-def parse_html(page: str, languages: Languages = UNKNOWN) -> ParsedDocument[str]:
-    """Parse a page. If no text changes, the page is written as it was, including its `lang` attributes."""
-    parts = list(split_html(page, languages))
+def parse_html(page: str, languages: Languages = UNKNOWN, is_xml: bool = False) -> ParsedDocument[str]:
+    """Parse a page. If no text changes, the page is written as it was, including its `lang` attributes.
+
+    is_xml: as in `tokenize`.
+    """
+    parts = list(split_html(page, languages, is_xml=is_xml))
     unchanged = "".join(part if isinstance(part, str) else raw_text(part) for part in parts)
 
     def write(texts: Sequence[str]) -> str:
@@ -58,20 +60,22 @@ def split_html(
     languages: Languages = UNKNOWN,
     code: Sequence[CodeRange] = (),
     write_language: WriteLanguage = write_target,
+    is_xml: bool = False,
 ) -> Sequence[str | Passage]:
     """Split a page into untranslated parts and passages. The tags of block elements separate passages.
 
     code: the parts of its text that are code, in order, for pages within documents of another format. write_language:
-    as in `Attributes.parts`.
+    as in `Attributes.parts`. is_xml: as in `tokenize`.
     """
-    return _Splitter(page, languages, False, code, write_language).split()
+    return _Splitter(page, languages, False, code, write_language, is_xml).split()
 
 
 class HtmlFormat(TextFormat):
     """HTML pages in the encodings in which browsers read them."""
 
-    def __init__(self) -> None:
-        super().__init__(parse_html)
+    def __init__(self, is_xml: bool = False) -> None:
+        """is_xml: whether all pages are XML (XHTML), and not only those that begin like it."""
+        super().__init__(lambda page, languages: parse_html(page, languages, is_xml))
 
     def find_encoding(self, data: bytes) -> TextEncoding:
         """See `TextFormat.find_encoding`."""
@@ -92,12 +96,13 @@ class _Splitter:
         is_embedded: bool,
         code: Sequence[CodeRange] = (),
         write_language: WriteLanguage = write_target,
+        is_xml: bool = False,
     ) -> None:
         """is_embedded: whether the page is in an attribute of another page."""
         self._page, self._languages, self._code = page, languages, code
         self._write_language = write_language
         self._split_embedded = None if is_embedded else self._split_inner_page
-        self._tokens = list(tokenize(page))
+        self._tokens = list(tokenize(page, is_xml))
         self._ends = element_ends(self._tokens)
         self._attributes: dict[int, Attributes] = {}
         # the tags at which translation starts again within untranslated elements, by cause, and SVG's texts
@@ -214,7 +219,7 @@ class _Splitter:
         is_word |= self._attributes_of(begin).language is not None and self._tokens[begin].name != "svg"
         if is_word and all(isinstance(part, str) for part in kept):
             text = "".join(self._raw(index, index + 1) for index in range(begin, end) if self._is_text(index))
-            run.add_code(" ".join(html.unescape(text).split()), self._raw(begin, end))
+            run.add_code(" ".join(unescape(text).split()), self._raw(begin, end))
         else:
             run.add_mark("empty", tuple(kept))
 

@@ -11,6 +11,7 @@ _UNIT = re.compile(r"([\t\n\f\r ]+)|(&(?:#[0-9]++;?|#[xX][0-9a-fA-F]++;?|[A-Za-z
 _MAX_NUMBER_LENGTH = 10
 """The number of characters of a numeric reference that matter, without zeros in front. More digits are too many."""
 
+_LONG_NUMBER = re.compile(rf"(&#)([0-9]{{{_MAX_NUMBER_LENGTH},}})|(&#[xX])([0-9a-fA-F]{{{_MAX_NUMBER_LENGTH},}})")
 _SOFT_HYPHEN = "\u00ad"
 _NO_BREAK_SPACE = "\u00a0"
 
@@ -48,7 +49,7 @@ def _decode(reference: str, following: str | None) -> Iterator[tuple[str, str]]:
     """
     known = len(reference)
     if reference.startswith("&#"):
-        yield _decode_number(reference), reference
+        yield unescape(reference), reference  # an empty text for characters that are not valid in HTML
         return
     if reference[1:] not in html.entities.html5:
         known = _length_of_known_name(reference)
@@ -61,12 +62,15 @@ def _decode(reference: str, following: str | None) -> Iterator[tuple[str, str]]:
         yield character, character
 
 
-def _decode_number(reference: str) -> str:
-    """Return the character of a numeric reference, or an empty text for characters that are not valid in HTML."""
-    if len(reference) > _MAX_NUMBER_LENGTH:
-        prefix = "&#x" if reference[2] in "xX" else "&#"
-        reference = prefix + reference.rstrip(";")[len(prefix) :].lstrip("0")[:_MAX_NUMBER_LENGTH]
-    return html.unescape(reference)
+def unescape(text: str) -> str:
+    """Return a text with its character references decoded, including numbers of any length, which Python refuses."""
+    return html.unescape(_LONG_NUMBER.sub(_shortened, text))
+
+
+def _shortened(found: "re.Match[str]") -> str:
+    """Return a numeric reference with at most as many digits as matter."""
+    prefix, digits = filter(None, found.groups())
+    return prefix + (digits.lstrip("0") or "0")[:_MAX_NUMBER_LENGTH]
 
 
 def _length_of_known_name(reference: str) -> int:

@@ -33,6 +33,19 @@ _EQUALS = re.compile(rf"{_SPACE}*={_SPACE}*")
 _UNQUOTED = re.compile(r"[^\t\n\f\r >]*")
 _TEMPLATE = re.compile(r"<\?(?:php|=|\s)|<%|\{[{%#]")
 _COMMENT_END = re.compile(r"--!?>")
+_XML = re.compile(r"[\s\ufeff]*<\?xml\b")
+_PROLOGUE = re.compile(
+    r"(?>[\s\ufeff]+|<!--(?>.*?-->)|<\?(?>.*?\?>)|<!doctype(?>(?:[^<>\"']|\"[^\"]*\"|'[^']*')*>))*+",
+    re.DOTALL | re.IGNORECASE,
+)
+"""What may precede the first element of a page."""
+
+_XHTML = re.compile(
+    r"<!doctype[^>]*\bDTD XHTML|\sxmlns(?::\w+)?\s*=\s*[\"']http://www\.w3\.org/1999/xhtml[\"']", re.IGNORECASE
+)
+_LONGEST_ROOT = 10_000
+"""The number of characters of the first start tag that are searched for a namespace."""
+
 _SCRIPT = re.compile(r"<!--|-->|<(/?)script(?=[\t\n\f\r />])", re.IGNORECASE)
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 _LOWER = {ord(letter): letter.lower() for letter in _LETTERS}
@@ -60,15 +73,24 @@ class Token(NamedTuple):
     closed: bool = False
 
 
-def tokenize(page: str) -> Iterator[Token]:
-    """Yield the tokens of a page. Their concatenation is the page."""
-    return _Tokenizer(page).tokens()
+def tokenize(page: str, is_xml: bool = False) -> Iterator[Token]:
+    """Yield the tokens of a page. Their concatenation is the page.
+
+    is_xml: whether the page is XML in any case, such as a page of an e-book; else it is if it begins like XHTML.
+    """
+    return _Tokenizer(page, is_xml or begins_like_xhtml(page)).tokens()
+
+
+def begins_like_xhtml(page: str) -> bool:
+    """Return whether a page has an XML declaration, a document type of XHTML, or a first element in its namespace."""
+    found = _match(_PROLOGUE, page, 0)
+    first = page[found.end() : found.end() + _LONGEST_ROOT].partition(">")[0]
+    return _XML.match(page) is not None or any(map(_XHTML.search, (found[0], first)))
 
 
 class _Tokenizer:
-    def __init__(self, page: str) -> None:
-        self._page = page
-        self._is_xml = page.lstrip().startswith("<?xml")
+    def __init__(self, page: str, is_xml: bool) -> None:
+        self._page, self._is_xml = page, is_xml
         self._foreign: list[str] = []
         self._foreign_names = Counter[str]()
         self._absent: dict[str, int] = {}

@@ -58,11 +58,12 @@ class GettextFormat(BilingualFormat):
 
 
 class _Job(NamedTuple):
-    """An entry to translate, its message, and that of its plural or None."""
+    """An entry to translate, its message, and that of its plural or None. kept: plural forms that stay, by number."""
 
     entry: Entry
     one: Message
     many: Message | None
+    kept: Mapping[int, str]
 
 
 def parse_gettext(text: str, languages: Languages, pivot: str | None = None) -> ParsedDocument[str]:
@@ -79,12 +80,13 @@ def parse_gettext(text: str, languages: Languages, pivot: str | None = None) -> 
     fields = _fields(header)
     is_source = _is_source_catalogue(catalogue, fields.get("language", ""), languages)
     read = catalogue.entries if pivot is None else read_catalogue(pivot).entries
+    has_plurals = any(entry.plural is not None for entry in catalogue.entries)
+    forms = _plural_forms(fields, languages, is_source) if has_plurals else None
     jobs = [
-        _job(entry, other, is_source or pivot is not None)
+        _job(entry, other, is_source, pivot is not None)
         for entry, other in zip(catalogue.entries, read, strict=True)
-        if _is_open(entry, is_source)
+        if _is_open(entry, is_source, forms)
     ]
-    forms = _plural_forms(fields, languages, is_source) if any(job.many is not None for job in jobs) else None
     parts = [passage for job in jobs for each in (job.one, job.many) if each is not None for passage in each.passages]
 
     def written(texts: Sequence[str]) -> str:
@@ -134,21 +136,33 @@ def _is_source_catalogue(catalogue: Catalogue, language: str, languages: Languag
     return False
 
 
-def _is_open(entry: Entry, is_source: bool) -> bool:
+def _is_open(entry: Entry, is_source: bool, forms: PluralForms | None) -> bool:
+    """Return whether an entry has no translation, or no translation for some of its plural forms."""
     if entry.is_header or not entry.text:
         return False
-    return is_source or not any(entry.translations.values())
+    count = 1 if entry.plural is None or forms is None else forms.count
+    missing = not set(range(count)) <= entry.translations.keys()
+    return is_source or missing or not all(_is_written(text, entry) for text in entry.translations.values())
 
 
-def _job(entry: Entry, other: Entry, reads_translation: bool) -> _Job:
+def _is_written(translation: str, entry: Entry) -> bool:
+    """Return whether a translation counts: one of blanks only does if the message has no more than blanks."""
+    return bool(translation.strip() or (translation and not (entry.text or "").strip()))
+
+
+def _job(entry: Entry, other: Entry, is_source: bool, has_pivot: bool) -> _Job:
     """Return what to translate of an entry: its text, or the translation of the same entry in another catalogue."""
     assert entry.text is not None
-    numbers = sorted(other.translations)
+    reads_translation = is_source or has_pivot
+    kept = (
+        {} if is_source else {number: text for number, text in entry.translations.items() if _is_written(text, entry)}
+    )
+    numbers = sorted(other.translations.keys() - kept.keys())
     first = (other.translations[numbers[0]] if reads_translation else "") or entry.text
     if entry.plural is None:
-        return _Job(entry, Message(first, mnemonics=True), None)
+        return _Job(entry, Message(first, mnemonics=True), None, kept)
     last = (other.translations[numbers[-1]] if reads_translation else "") or entry.plural
-    return _Job(entry, Message(first, mnemonics=True), Message(last, mnemonics=True))
+    return _Job(entry, Message(first, mnemonics=True), Message(last, mnemonics=True), kept)
 
 
 def _plural_forms(fields: Mapping[str, str], languages: Languages, is_source: bool) -> PluralForms | None:
@@ -204,10 +218,13 @@ def _msgstrs(job: _Job, one: str, many: str, forms: PluralForms | None) -> list[
     if job.many is None:
         return [one]
     if forms is None:
-        return [one, *[many] * max(1, len(job.entry.translations) - 1)]
+        strings = [one, *[many] * max(1, len(job.entry.translations) - 1)]
+        return [job.kept.get(form, string) for form, string in enumerate(strings)]
     if forms.singular_is_shared and count_placeholders(job.one.text) < count_placeholders(job.many.text):
         one = many  # "one file" is wrong for 21 files
-    return [one if form == forms.singular and forms.count > 1 else many for form in range(forms.count)]
+    count = max(forms.count, *(number + 1 for number in job.kept)) if job.kept else forms.count
+    strings = [one if form == forms.singular and forms.count > 1 else many for form in range(count)]
+    return [job.kept.get(form, string) for form, string in enumerate(strings)]
 
 
 def _splices(catalogue: Catalogue, text: str, entry: Entry, strings: Sequence[str]) -> Iterator[tuple[int, int, str]]:

@@ -8,16 +8,26 @@ import re
 from collections.abc import Sequence, Set
 from typing import NamedTuple
 
+import regex
+
 from dragoman.addons.documents.formats.format import ParsedDocument
-from dragoman.addons.documents.formats.messages.message import Message
+from dragoman.addons.documents.formats.messages.message import PLACEHOLDERS, Message
 from dragoman.addons.documents.languages import Languages
 from dragoman.base.errors import DataError
-from dragoman.base.log import warn
+from dragoman.base.log import info, warn
 from dragoman.text.languages.codes import is_language_code, is_same_language
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[{}\[\]:,]')
 _CODE = re.compile(r"[a-z]+(?:[A-Z][a-z0-9]*)+|[^\s/]*[/\\][^\s]*[/\\.][^\s]*|\S+\.[A-Za-z0-9]{1,5}|\S*[_=#@$:]\S+")
 """A value without blanks that is an identifier, a path, a file name, an address or the like, and no message."""
+
+_KEPT = regex.compile(PLACEHOLDERS, regex.V1)
+_PATH = re.compile(r"(?:[\w~.-]*[/\\])+[\w.-]+\.[A-Za-z0-9]{1,5}|[\w-]+\.[a-z0-9]{2,5}")
+"""A path or the name of a file, in any script."""
+
+_LABELLED = re.compile(r"[A-Z][A-Za-z]*:(?=\x00|[0-9]|\Z).*|[A-Z][a-z]+(?:/[A-Z][a-z]+){1,5}[.:!?]?", re.DOTALL)
+"""Text for readers without blanks: `Total:5`, `Yes/No/Cancel`. Placeholders are written as NUL characters."""
+
 
 _LONGEST_CODE = 200
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -56,9 +66,9 @@ def parse_json(text: str, languages: Languages) -> ParsedDocument[str]:
     """
     _check(text)
     values = [(value, json.loads(text[value.begin : value.end])) for value in _values(text)]
-    messages = [
-        (value, Message(string)) for value, string in values if isinstance(string, str) and _is_message(value, string)
-    ]
+    shown = [(value, string) for value, string in values if isinstance(string, str) and _is_shown(value, string)]
+    messages = [(value, Message(string)) for value, string in shown if not _is_code(string)]
+    _report_code(text, [(value, string) for value, string in shown if _is_code(string)])
     if opaque := [value for value, message in messages if message.is_opaque]:
         line = text.count("\n", 0, opaque[0].begin) + 1
         warn(
@@ -138,16 +148,39 @@ def _is_metadata(key: str) -> bool:
     return key.startswith(("@", "$")) or key == "placeholders"
 
 
-def _is_message(value: _Value, string: str) -> bool:
-    """Whether a string is for users: not metadata, a language, an identifier or an address."""
+def _is_shown(value: _Value, string: str) -> bool:
+    """Whether a string may be for users: not metadata or a language."""
     if value.is_metadata:
         return False
     for key, allowed in _MESSAGE_KEYS.items():
         if key in value.siblings and value.siblings <= allowed and value.key != key:
             return False
-    if value.depth == 1 and value.key in _LOCALES and is_language_code(string):
+    return not (value.depth == 1 and value.key in _LOCALES and is_language_code(string))
+
+
+def _is_code(string: str) -> bool:
+    """Whether a string is an identifier, a path or an address, and not a text without blanks.
+
+    Identifiers consist of ASCII letters, so that other letters outside placeholders and addresses are text.
+    """
+    word = string.strip()
+    if len(string) > _LONGEST_CODE or _CODE.fullmatch(word) is None:
         return False
-    return len(string) > _LONGEST_CODE or _CODE.fullmatch(string.strip()) is None
+    rest = _KEPT.sub("\0", word)
+    if _LABELLED.fullmatch(rest):
+        return False
+    return not any(letter.isalpha() and not letter.isascii() for letter in rest) or _PATH.fullmatch(word) is not None
+
+
+def _report_code(text: str, code: Sequence[tuple[_Value, str]]) -> None:
+    """Report how many strings are kept because they seem to be code, and the first of them."""
+    words = [(value, string) for value, string in code if any(map(str.isalpha, _KEPT.sub("", string)))]
+    if words:
+        line = text.count("\n", 0, words[0][0].begin) + 1
+        info(
+            f"{len(words):,} value(s) without blanks are kept, because they seem to be identifiers or paths; "
+            f"the first is {words[0][1]!r} in line {line}"
+        )
 
 
 def _is_locale(value: _Value, string: str, languages: Languages) -> bool:

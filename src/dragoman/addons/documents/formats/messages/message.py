@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import regex
 
 from dragoman.addons.documents.formats.html.elements import style_of
+from dragoman.addons.documents.formats.messages.alternatives import separators
 from dragoman.addons.documents.formats.messages.icu import first_argument, has_branches, pieces
 from dragoman.addons.documents.formats.messages.paired_placeholders import paired_placeholders
 from dragoman.addons.documents.passage import Escape, Passage, raw_text
@@ -77,7 +78,7 @@ class Message:
     """The text of a message.
 
     text: the message. passages: its translatable parts; several if it has branches for plurals or cases, or
-    alternatives between ` | `. The text around branches is repeated in each, so that whole sentences are translated.
+    plural forms between bars. The text around branches is repeated in each, so that whole sentences are translated.
     is_opaque: whether its branches cannot be separated, so that it has no passages.
     """
 
@@ -150,13 +151,19 @@ def add_message(
     counts: bool = False,
     mnemonics: bool = False,
 ) -> None:
-    """Add a message to a builder. What is before a ` | ` or the tag of a block, and these, is passed to `receive`.
+    """Add a message to a builder. Separators of plural forms and tags of blocks are passed to `receive`, as is what
+    precedes them.
 
     raws: the form of each character in the document. marks: functions that add the markup of the document, by the
     index of the character that stands for it. counts: whether `#` is a number. mnemonics: as in `Message`.
     """
     pattern = _TOKEN if _SPECIAL_CHARACTER.search(text) else _PLAIN_TOKEN
-    tokens = [(match.lastgroup or "", match.start(), match.end()) for match in pattern.finditer(text)]
+    tokens, at = list[tuple[str, int, int]](), 0
+    for begin, end in [*separators(text, are_spaced=mnemonics), (len(text), len(text))]:
+        form = text[at:begin]
+        tokens += [(match.lastgroup or "", at + match.start(), at + match.end()) for match in pattern.finditer(form)]
+        tokens += [("pipe", begin, end)] if begin < end else []
+        at = end
     pairs = _paired_tags(text, tokens)
     placeholders = [index for index, (kind, _, _) in enumerate(tokens) if kind == "placeholder"]
     roles = paired_placeholders([text[slice(*tokens[index][1:])] for index in placeholders])

@@ -1,14 +1,16 @@
-"""Languages of an OpenDocument text: the attributes that name them, and styles that only differ in them."""
+"""Languages of an OpenDocument file: the attributes that name them or their direction, and styles that only differ in
+them."""
 
 import re
 from collections.abc import Iterator
 
 from dragoman.addons.documents.formats.opendocument.paragraph import STYLE
 from dragoman.addons.documents.formats.xml_tree import Element, with_attribute
-from dragoman.addons.documents.languages import Languages, script_group, with_region
+from dragoman.addons.documents.languages import Direction, Languages, script_group, with_region
 from dragoman.text.languages.codes import is_same_language
 
 _FO = "urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0"
+_MODES = {"ltr": "lr-tb", "rtl": "rl-tb"}
 _INVISIBLE = re.compile(r"\{[^}]*\}(?:.*rsid|(?:language|country|script|rfc-language-tag)(?:-asian|-complex)?)")
 
 
@@ -64,6 +66,45 @@ def language_changes(root: Element, data: bytes, languages: Languages) -> Iterat
                     end = element.inner[0] or element.end
                     tag = data[element.begin : end].decode()
                     yield element.begin, end, _with_language(tag, languages.target)
+
+
+def direction_changes(root: Element, data: bytes, languages: Languages) -> Iterator[tuple[int, int, str]]:
+    """Yield the start tags that change, like `language_changes`, if the translation runs in the other direction.
+
+    These are the layouts of pages, the default style of paragraphs, and all properties that state a direction.
+    """
+    direction = languages.new_direction
+    for styles in root.elements():
+        if direction is None or styles.name not in ("styles", "automatic-styles", "master-styles"):
+            continue
+        for style in styles.elements():
+            for element in style.elements():
+                if element.space == STYLE and element.name.endswith("-properties"):
+                    present = element.attributes.get(f"{{{STYLE}}}writing-mode")
+                    mode = _with_direction(present, direction)
+                    if present is None and not _decides_direction(style, element):
+                        continue
+                    if present == "page" and style.name == "default-style":
+                        mode = _MODES[direction]
+                    if mode != present:
+                        end = element.inner[0] or element.end
+                        tag = data[element.begin : end].decode()
+                        prefix = tag[1:].partition(element.name)[0]
+                        yield element.begin, end, with_attribute(tag, f"{prefix}writing-mode", mode)
+
+
+def _decides_direction(style: Element, properties: Element) -> bool:
+    """Return whether a style without a direction is the one that others inherit theirs from."""
+    return properties.name == "page-layout-properties" or (
+        style.name == "default-style" and properties.name == "paragraph-properties"
+    )
+
+
+def _with_direction(mode: str | None, direction: Direction) -> str:
+    """Return a writing mode in another direction. Vertical ones are kept."""
+    if mode is None:
+        return _MODES[direction]
+    return re.sub(r"\A(lr|rl)(?=-tb|\Z)", _MODES[direction][:2], mode)
 
 
 def _is_source(code: str | None, languages: Languages) -> bool:

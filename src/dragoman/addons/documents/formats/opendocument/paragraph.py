@@ -1,4 +1,4 @@
-"""`split_part`: the XML of an OpenDocument text as kept parts and a passage for each paragraph.
+"""`PartSplitter`: the XML of an OpenDocument file as kept parts and a passage for each paragraph.
 
 OpenDocument 1.3 part 3, https://docs.oasis-open.org/office/OpenDocument/v1.3/os/part3-schema/
 """
@@ -14,10 +14,19 @@ from dragoman.addons.documents.passage_builder import PassageBuilder
 TEXT = "urn:oasis:names:tc:opendocument:xmlns:text:1.0"
 OFFICE = "urn:oasis:names:tc:opendocument:xmlns:office:1.0"
 STYLE = "urn:oasis:names:tc:opendocument:xmlns:style:1.0"
+TABLE = "urn:oasis:names:tc:opendocument:xmlns:table:1.0"
+PRESENTATION = "urn:oasis:names:tc:opendocument:xmlns:presentation:1.0"
 SVG = "urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0"
 
-_PARAGRAPHS = {(TEXT, "p"), (TEXT, "h"), (TEXT, "index-title-template"), (SVG, "title"), (SVG, "desc")}
-_EXCLUDED = {(TEXT, "tracked-changes"), (OFFICE, "annotation"), (OFFICE, "forms"), (OFFICE, "event-listeners")}
+_PARAGRAPHS = {
+    *((TEXT, name) for name in ("p", "h", "index-title-template")),
+    *((SVG, name) for name in ("title", "desc")),
+    *((PRESENTATION, name) for name in ("header-decl", "footer-decl")),
+}
+_EXCLUDED = {
+    *((OFFICE, name) for name in ("annotation", "forms", "event-listeners")),
+    *((TEXT, "tracked-changes"), (TABLE, "tracked-changes")),
+}
 _SPANS = {(TEXT, name) for name in ("span", "a", "meta", "ruby", "ruby-base")}
 _BLANKS = re.compile(r"[ \t\r\n]+")
 _RANGE_KEYS = ("name", "id", "change-id")
@@ -36,7 +45,7 @@ class PartSplitter:
         """Yield each paragraph of an element in order, except those within others, as (begin, end, passage)."""
         for child in element.elements():
             key = (child.space, child.name)
-            if key in _EXCLUDED:
+            if key in _EXCLUDED or (child.name == "table-cell" and _is_computed(child)):
                 continue
             if key in _PARAGRAPHS:
                 passage = self._passage(child)
@@ -55,7 +64,7 @@ class PartSplitter:
     def _add(self, builder: PassageBuilder, nodes: Sequence[Node]) -> None:
         for node in nodes:
             if isinstance(node, Text):
-                _add_text(builder, node.text, self._raw(node.begin, node.end))
+                add_text(builder, node.text, self._raw(node.begin, node.end))
             elif isinstance(node, Element):
                 self._add_element(builder, node)
             else:
@@ -108,7 +117,16 @@ class PartSplitter:
         return self._data[begin:end].decode()
 
 
-def _add_text(builder: PassageBuilder, text: str, raw: str) -> None:
+def _is_computed(cell: Element) -> bool:
+    """Return whether the text of a cell follows from its formula, or from its number or date."""
+    attributes = cell.attributes
+    if f"{{{TABLE}}}formula" in attributes or f"{{{OFFICE}}}string-value" in attributes:
+        return True
+    return attributes.get(f"{{{OFFICE}}}value-type", "string") != "string"
+
+
+def add_text(builder: PassageBuilder, text: str, raw: str) -> None:
+    """Add text of XML. raw: its form in the file."""
     if text != raw:  # an entity or a line break
         if text.isspace() and text != "\xa0":
             builder.add_blank(raw)

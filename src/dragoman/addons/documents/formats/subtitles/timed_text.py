@@ -1,20 +1,22 @@
 """`parse_timed_text`: parses the Timed Text Markup Language (.ttml, .dfxp)."""
 
-import html
 import re
 from collections.abc import Iterator
 
 from dragoman.addons.documents.formats.format import ParsedDocument
+from dragoman.addons.documents.formats.html.text import unescape
 from dragoman.addons.documents.formats.subtitles.cue import Cue
 from dragoman.addons.documents.formats.subtitles.document import parse_subtitles
 from dragoman.addons.documents.formats.subtitles.lines import seconds
 from dragoman.addons.documents.formats.subtitles.markup import CueMarkup, Tag
 from dragoman.addons.documents.formats.xml_tree import Element, Other, escape_xml, parse_tree, with_attribute
-from dragoman.addons.documents.languages import UNKNOWN, Languages
+from dragoman.addons.documents.languages import UNKNOWN, Languages, opposite
 from dragoman.base.log import warn
 from dragoman.text.languages.codes import is_same_language
 
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
+_DIRECTION = "{http://www.w3.org/ns/ttml#styling}direction"
+_DIRECTION_NAME = re.compile(r"\s([\w.-]+:direction)\s*=")
 _TIME = re.compile(r"\d+:\d+:\d+(?:\.\d+)?\Z|\d+(?:\.\d+)?s\Z")
 _TAG = r"""<(?:[^<>"']|"[^"]*"|'[^']*')*>"""
 _NAME = re.compile(r"<(/?)(?:[\w.-]+:)?([\w.-]+)")
@@ -36,7 +38,7 @@ _MARKUP = CueMarkup(
     escape_xml,
     _classify,
     encoded=re.compile(r"&#?\w+;"),
-    decode=html.unescape,
+    decode=unescape,
     line_break=re.compile(r"<(?:[\w.-]+:)?br\b[^<>]*/>|<(?:[\w.-]+:)?br\b[^<>]*>\s*</(?:[\w.-]+:)?br\s*>"),
 )
 
@@ -82,7 +84,11 @@ def _elements(element: Element) -> Iterator[Element]:
 
 
 def _translated_tag(tag: str, element: Element, languages: Languages) -> str:
-    """Return the start tag of an element in the target language if it names the source language."""
+    """Return the start tag of an element with the target language, and its direction, for those of the source."""
+    direction = element.attributes.get(_DIRECTION, "").strip()
+    if languages.new_direction is not None and direction == opposite(languages.new_direction):
+        found = _DIRECTION_NAME.search(tag)
+        tag = tag if found is None else with_attribute(tag, found[1], languages.new_direction)
     language = element.attributes.get(_LANGUAGE)
     if not language or languages.source is None or languages.target is None:
         return tag

@@ -4,6 +4,7 @@ import html
 import re
 from collections.abc import Sequence
 
+from dragoman.addons.documents.formats.html.text import unescape
 from dragoman.addons.documents.formats.subtitles.lines import Line, TimedLinesParser
 from dragoman.addons.documents.formats.subtitles.markup import CueMarkup, classify_html
 
@@ -26,7 +27,7 @@ class WebVtt(TimedLinesParser):
         _escape,
         classify_html,
         encoded=re.compile(r"&#?\w+;"),
-        decode=html.unescape,
+        decode=unescape,
         line_break=re.compile(r"\r\n?|\n|<br\s*/?>", re.IGNORECASE),
     )
     times = re.compile(rf"({_TIME})\s+-->\s+({_TIME})(?=\s|\Z)")

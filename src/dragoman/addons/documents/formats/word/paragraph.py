@@ -7,8 +7,10 @@ from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 
+from dragoman.addons.documents.formats.word.direction import set_paragraph_direction
 from dragoman.addons.documents.formats.word.language import set_run_language
 from dragoman.addons.documents.formats.word.package import Element, attribute, child, local_name
+from dragoman.addons.documents.languages import UNKNOWN, Languages
 from dragoman.addons.documents.passage import Passage, Style
 from dragoman.addons.documents.passage_builder import PassageBuilder
 from dragoman.base.packages import import_optional
@@ -191,9 +193,9 @@ class Paragraph:
     an empty paragraph.
     """
 
-    def __init__(self, element: Element, language: str | None = None) -> None:
-        """language: the language of the translation, or None to keep the languages of the text."""
-        self._element, self._language = element, language
+    def __init__(self, element: Element, languages: Languages = UNKNOWN) -> None:
+        """languages: of the text and its translation, in which its language and its direction change."""
+        self._element, self._languages = element, languages
         self._marks: list[Piece | _Span | None] = []
         pieces = split_pieces(element)
         self._base = _most_common_run(pieces)
@@ -208,7 +210,7 @@ class Paragraph:
         stack: list[tuple[Element, Element | None, Container | None]] = [
             (_remove_content(self._element), self._base, None)
         ]
-        writer = _Writer(self._language)
+        writer = _Writer(self._languages.target)
         for index, part in enumerate(_MARK.split(text)):
             parent, run, container = stack[-1]
             mark = self._marks[int(part)] if index % 2 else None
@@ -224,6 +226,8 @@ class Paragraph:
                 stack.pop()
                 for leaf in () if container is None else container.last:
                     writer.piece(parent, leaf)
+        if self._languages.new_direction is not None:
+            set_paragraph_direction(self._element, self._languages.new_direction)
 
     def _add(self, builder: PassageBuilder, pieces: Sequence[Piece], base: Element | None) -> None:
         """Add pieces to the builder. base: the run whose format needs no marks."""

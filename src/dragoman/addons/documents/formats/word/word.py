@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from dragoman.addons.documents.formats.archive import Archive, check_text_size
 from dragoman.addons.documents.formats.format import DecodedFile, ParsedDocument, reject_encoding
+from dragoman.addons.documents.formats.word.direction import set_page_direction
 from dragoman.addons.documents.formats.word.language import set_style_languages
 from dragoman.addons.documents.formats.word.package import Element, local_name, parse_xml, serialise_xml
 from dragoman.addons.documents.formats.word.paragraph import Paragraph, replace_forbidden
@@ -56,7 +57,7 @@ class WordFormat:
         package = Archive(content, "a Word document (.docx)")
         roots = {name: parse_xml(package.read(name), name) for name in _parts_with_text(package)}
         _check_pieces(sum(1 for root in roots.values() for _ in root.iter(*_PIECES)))
-        translatables = [each for root in roots.values() for each in _translatables(root, languages.target)]
+        translatables = [each for root in roots.values() for each in _translatables(root, languages)]
         original_texts = [raw_text(each.passage) for each in translatables]
 
         def write(texts: Sequence[str]) -> bytes:
@@ -66,9 +67,12 @@ class WordFormat:
             new = [text for text, old in zip(texts, original_texts, strict=True) if text != old]
             for each, text in zip(changed, new, strict=True):
                 each.write(text)
-            parts = {
-                name: serialise_xml(root) for name, root in roots.items() if any(each.root is root for each in changed)
-            }
+            parts = {}
+            for name, root in roots.items():
+                if any(each.root is root for each in changed):
+                    if languages.new_direction is not None:
+                        set_page_direction(root, languages.new_direction)
+                    parts[name] = serialise_xml(root)
             return package.replace_parts(_styles_in(package, languages) | parts) if parts else content
 
         return ParsedDocument([each.passage for each in translatables], write)
@@ -127,10 +131,10 @@ def _types(root: Element, names: Iterable[str]) -> dict[str, str]:
     return {name: declared.get(name.lower(), declared.get("." + name.lower().rpartition(".")[2], "")) for name in names}
 
 
-def _translatables(root: Element, language: str | None) -> Iterator[_Translatable]:
+def _translatables(root: Element, languages: Languages) -> Iterator[_Translatable]:
     for element in root.iter():
         if local_name(element) == "p":
-            paragraph = Paragraph(element, language)
+            paragraph = Paragraph(element, languages)
             if paragraph.passage is not None:
                 yield _Translatable(root, paragraph.passage, paragraph.write)
         elif isinstance(element.tag, str) and element.tag.endswith(_DESCRIBED):

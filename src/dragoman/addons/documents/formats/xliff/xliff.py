@@ -18,6 +18,9 @@ _TAG_NAME = re.compile(rb"<([^\s/>]+)")
 _TO_TRANSLATE = ("new", "needs-translation", "needs-l10n", "needs-adaptation", "initial")
 """States of a segment whose target does not count."""
 
+_NATIVE_CODES = frozenset(("ph", "bpt", "ept", "it"))
+"""Elements of XLIFF 1.2 with code of the original document. Only `<sub>` in them is text."""
+
 _LANGUAGE_NAMES = {"1": ("source-language", "target-language"), "2": ("srcLang", "trgLang")}
 """Attributes with the languages by version."""
 
@@ -52,7 +55,7 @@ class XliffFormat(BilingualFormat):
 @dataclass
 class _Segment:
     """A `<trans-unit>` (1.2) or `<segment>` (2.x) to translate. parts: of its new target; file: the element with the
-    languages."""
+    languages; mark: the element of its target, `<mrk mtype="seg">`, that alone is translated, None for all of it."""
 
     element: Element
     source: Element
@@ -60,6 +63,7 @@ class _Segment:
     target: Element | None
     parts: Sequence[str | Passage]
     file: Element
+    mark: Element | None = None
 
 
 def parse_xliff(text: str, languages: Languages, pivot: str | None = None) -> ParsedDocument[str]:
@@ -86,18 +90,25 @@ def parse_xliff(text: str, languages: Languages, pivot: str | None = None) -> Pa
     for file in _files(root, version):
         kept, has_copies = 0, _has_copies(file, names, languages)
         for element, other in zip(_translatable(file), read, strict=False):
-            target = element.first("target")
-            if target is not None and not has_copies and not _is_open(element, target):
-                kept += 1
-                continue
-            source = element.first("source")
+            target, source = element.first("target"), element.first("source")
             if source is None:
                 continue
             basis = element.first("seg-source") or source
             content = basis if pivot is None else other.first("target") or basis
-            parts, is_opaque = parts_of_segment(content, data if content is basis else pivot_data)
-            opaque += is_opaque
-            segments.append(_Segment(element, source, basis, target, parts, file))
+            if target is None or has_copies or _is_open(element, target, source):
+                jobs: list[tuple[Element, Element | None]] = [(content, None)]
+            else:
+                kept += 1
+                marks, sources = _marked_segments(target), _marked_segments(content)
+                jobs = [
+                    (sources[number], mark)
+                    for number, mark in marks.items()
+                    if number in sources and not _has_words(mark) and _has_words(sources[number])
+                ]
+            for inner, mark in jobs:
+                parts, is_opaque = parts_of_segment(inner, data if content is basis else pivot_data)
+                opaque += is_opaque
+                segments.append(_Segment(element, source, basis, target, parts, file, mark))
         _check_languages(file, names, languages, has_targets=kept > 0)
     if opaque:
         warn(
@@ -173,11 +184,36 @@ def _translatable(file: Element, translates: bool = True) -> Iterator[Element]:
             yield from _translatable(child, inherited)
 
 
-def _is_open(element: Element, target: Element) -> bool:
-    """Whether a segment with a target is to be translated."""
-    has_content = any(not isinstance(child, Text) or child.text.strip() for child in target.children)
+def _is_open(element: Element, target: Element, source: Element) -> bool:
+    """Whether a segment with a target is to be translated: its state asks for it, or its target has no words.
+
+    Programs write targets whose elements are all empty.
+    """
     state = target.attributes.get("state") or element.attributes.get("state")
-    return not has_content or state in _TO_TRANSLATE
+    is_empty = not any(True for _ in target.elements()) or _has_words(source)
+    return state in _TO_TRANSLATE or (is_empty and not _has_words(target))
+
+
+def _has_words(element: Element) -> bool:
+    """Whether an element has text outside the codes of its original document."""
+    return any(
+        bool(child.text.strip())
+        if isinstance(child, Text)
+        else isinstance(child, Element)
+        and (any(map(_has_words, child.elements())) if child.name in _NATIVE_CODES else _has_words(child))
+        for child in element.children
+    )
+
+
+def _marked_segments(element: Element) -> dict[str, Element]:
+    """Return the segments of a unit that translators' tools mark within it, by their numbers."""
+    found: dict[str, Element] = {}
+    for child in element.elements():
+        if child.name == "mrk" and child.attributes.get("mtype") == "seg" and "mid" in child.attributes:
+            found[child.attributes["mid"]] = child
+        else:
+            found |= _marked_segments(child)
+    return found
 
 
 def _with_target_language(tag: str, file: Element, name: str, languages: Languages) -> str:
@@ -189,10 +225,16 @@ def _with_target_language(tag: str, file: Element, name: str, languages: Languag
 
 def _target(segment: _Segment, content: str, data: bytes, version: str) -> Iterator[tuple[tuple[int, int], str]]:
     """Yield the changes of the file for a new target, as ((begin, end), replacement)."""
+    target, mark = segment.target, segment.mark
+    if target is not None and mark is not None:
+        tag = data[mark.begin : mark.inner[0] or mark.end].decode()
+        opening = re.sub(r"\s*/>\Z", ">", tag)
+        yield (mark.begin, mark.end), f"{opening}{content}</{opening[1:].split(None, 1)[0].rstrip('>')}>"
+        yield _reviewed(target, data)
+        return
     name = _TAG_NAME.match(data, segment.source.begin)
     assert name is not None
     qualified = name[1].decode().removesuffix("source") + "target"
-    target = segment.target
     tag = f"<{qualified}>"
     if target is not None:
         tag = data[target.begin : target.inner[0] or target.end].decode()
@@ -208,6 +250,13 @@ def _target(segment: _Segment, content: str, data: bytes, version: str) -> Itera
         yield (target.begin, target.end), written
     else:
         yield (segment.after.end, segment.after.end), _blank_before(segment, data) + written
+
+
+def _reviewed(target: Element, data: bytes) -> tuple[tuple[int, int], str]:
+    """Return the change of a target's start tag (1.2) if only some of its segments are translated."""
+    end = target.inner[0]
+    tag = data[target.begin : end].decode()
+    return (target.begin, end), with_attribute(tag, "state", "needs-review-translation")
 
 
 def _blank_before(segment: _Segment, data: bytes) -> str:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from dragoman.addons.documents.formats.encoding import EncodingError, find_encoding
 from dragoman.addons.documents.formats.format import DecodedFile, Format
 from dragoman.addons.documents.formats.recognition import check_content
-from dragoman.addons.documents.formats.union import EXTENSIONS, format_of_name, get_format
+from dragoman.addons.documents.formats.union import EXTENSIONS, explain_unknown_format, format_of_name, get_format
 from dragoman.addons.documents.passage import iterate_passages
 from dragoman.addons.serving.config import ServeConfig
 from dragoman.addons.serving.errors import NotFound, Overloaded, RequestError, TooLarge
@@ -94,7 +94,11 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
         name, charset = upload.name, upload.charset
         format_name = format_of_name(name)
         if format_name is None:
-            raise RequestError(f"Invalid request: file: supported extensions are {', '.join(EXTENSIONS)}")
+            remedy = await service.prepare(
+                caller.name, lambda: explain_unknown_format(name, upload.content), is_document=True
+            )
+            known = f"supported extensions are {', '.join(EXTENSIONS)}"
+            raise RequestError(f"Invalid request: file: {known if remedy is None else f'this is {remedy}'}")
         stem, dot, ending = name.rpartition(".") if "." in name else (name, "", "")
         extension = dot + ending.lower()
         format = get_format(format_name)

@@ -50,7 +50,7 @@ def split_html_block(block: Block, source: Source) -> HtmlBlock | None:
         for character, position in zip(block.content, block.positions, strict=False)
     )
     code = list(_dialect_elements(block, source))
-    parts = _SourceForm(block, source.text).parts(split_html(page, source.languages, code, mark_language))
+    parts = _SourceForm(block, source.text).parts(split_html(page, source.languages, code, mark_language, True))
     raw = "".join(part if isinstance(part, str) else raw_text(part) for part in parts)
     if without_markers(raw) != source.text[block.positions[0] : block.positions[-1]]:
         return None
@@ -73,7 +73,9 @@ def untranslated_blocks(tokens: Sequence[Any], languages: Languages) -> frozense
     tags: list[tuple[int, Token, str]] = []
     for index, token in enumerate(tokens):
         if token.type == "html_block":
-            tags += [(index, tag, token.content) for tag in tokenize(token.content) if tag.kind in ("start", "end")]
+            tags += [
+                (index, tag, token.content) for tag in tokenize(token.content, True) if tag.kind in ("start", "end")
+            ]
     elements: list[tuple[int, int, bool]] = []
     for start, end in sorted(element_ends([tag for _, tag, _ in tags]).items()):
         (first, opening, page), (last, closing, _) = tags[start], tags[end - 1]
@@ -156,7 +158,7 @@ def _headings(page: str, block: Block, parts: Sequence[str | Passage]) -> Iterat
     for part in parts:
         starts.append(starts[-1] + len(without_markers(part if isinstance(part, str) else raw_text(part))))
     opening: Token | None = None
-    for token in tokenize(page):
+    for token in tokenize(page, True):
         if token.name not in _HEADINGS:
             continue
         if token.kind == "start":
