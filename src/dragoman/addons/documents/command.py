@@ -38,7 +38,8 @@ def translate_document(
             "--format",
             metavar="NAME",
             help="text, markdown, html, xhtml, srt, vtt, ass, sbv, ttml, lrc, docx, odt, odp, ods, pptx, xlsx, epub, "
-            "po, xliff or json (default: from the suffix of --input; text if it has none).",
+            "po, xliff, json, properties, strings, resx or rails (default: from the suffix of --input; text if it "
+            "has none).",
         ),
     ] = None,
     encoding: Annotated[

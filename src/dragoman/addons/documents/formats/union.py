@@ -11,6 +11,9 @@ from dragoman.addons.documents.formats.html.page import HtmlFormat
 from dragoman.addons.documents.formats.markdown.markdown import parse_markdown
 from dragoman.addons.documents.formats.messages.gettext import GettextFormat
 from dragoman.addons.documents.formats.messages.json import parse_json
+from dragoman.addons.documents.formats.messages.properties import parse_properties, parse_strings
+from dragoman.addons.documents.formats.messages.rails import parse_rails
+from dragoman.addons.documents.formats.messages.resx import parse_resx
 from dragoman.addons.documents.formats.office.presentation import presentation_format
 from dragoman.addons.documents.formats.office.workbook import workbook_format
 from dragoman.addons.documents.formats.opendocument.opendocument import open_document_format
@@ -55,6 +58,10 @@ FORMATS: dict[str, Format[Any]] = {
     "po": GettextFormat(),
     "xliff": XliffFormat(),
     "json": TextFormat(parse_json),
+    "properties": TextFormat(parse_properties),
+    "strings": TextFormat(parse_strings),
+    "resx": TextFormat(parse_resx),
+    "rails": TextFormat(parse_rails),
 }
 
 EXTENSIONS = {
@@ -101,6 +108,11 @@ EXTENSIONS = {
     ".xliff": "xliff",
     ".json": "json",
     ".arb": "json",
+    ".properties": "properties",
+    ".strings": "strings",
+    ".resx": "resx",
+    ".yml": "rails",
+    ".yaml": "rails",
 }
 """The format of a file by its extension."""
 

@@ -65,11 +65,11 @@ def yaml_values(source: str) -> list[FrontValue]:
         elif isinstance(node, yaml.ScalarNode) and node.tag == _STRING and is_name(name):
             raw = source[node.start_mark.index : node.end_mark.index]
             if not raw.startswith(("&", "!")):
-                found.append(FrontValue(node.start_mark.index, node.end_mark.index, node.value, _yaml_encodings(raw)))
+                found.append(FrontValue(node.start_mark.index, node.end_mark.index, node.value, yaml_encodings(raw)))
     return sorted(found, key=lambda value: value.begin)
 
 
-def _yaml_encodings(raw: str) -> Callable[[str], Iterator[str]]:
+def yaml_encodings(raw: str) -> Callable[[str], Iterator[str]]:
     """Return a function that writes texts in the style of a scalar."""
 
     def encodings(text: str) -> Iterator[str]:
