@@ -13,7 +13,7 @@ _COMPLEX = frozenset(
 """Languages that word processors call complex."""
 
 _RIGHT_TO_LEFT = frozenset(
-    "Adlm Arab Aran Armi Avst Elym Gara Hebr Hatr Mand Mani Mend Narb Nbat Nkoo Palm Phli Phlp Phnx Prti Rohg Samr "
+    "Adlm Arab Aran Armi Avst Elym Gara Hebr Hatr Mand Mani Narb Nbat Nkoo Palm Phli Phlp Phnx Prti Rohg Samr "
     "Sarb Sogd Sogo Syrc Syre Syrj Syrn Thaa Yezi".split()
 )
 """Scripts that run from right to left (Unicode's Bidi_Class R and AL), as ISO 15924 codes."""

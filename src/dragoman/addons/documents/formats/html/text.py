@@ -11,7 +11,7 @@ _UNIT = re.compile(r"([\t\n\f\r ]+)|(&(?:#[0-9]++;?|#[xX][0-9a-fA-F]++;?|[A-Za-z
 _MAX_NUMBER_LENGTH = 10
 """The number of characters of a numeric reference that matter, without zeros in front. More digits are too many."""
 
-_LONG_NUMBER = re.compile(rf"(&#)([0-9]{{{_MAX_NUMBER_LENGTH},}})|(&#[xX])([0-9a-fA-F]{{{_MAX_NUMBER_LENGTH},}})")
+_LONG_NUMBER = re.compile(rf"&#(?:[0-9]{{{_MAX_NUMBER_LENGTH},}}|[xX][0-9a-fA-F]{{{_MAX_NUMBER_LENGTH},}})")
 _SOFT_HYPHEN = "\u00ad"
 _NO_BREAK_SPACE = "\u00a0"
 
@@ -69,8 +69,8 @@ def unescape(text: str) -> str:
 
 def _shortened(found: "re.Match[str]") -> str:
     """Return a numeric reference with at most as many digits as matter."""
-    prefix, digits = filter(None, found.groups())
-    return prefix + (digits.lstrip("0") or "0")[:_MAX_NUMBER_LENGTH]
+    begin = 3 if found[0][2] in "xX" else 2
+    return found[0][:begin] + (found[0][begin:].lstrip("0") or "0")[:_MAX_NUMBER_LENGTH]
 
 
 def _length_of_known_name(reference: str) -> int:

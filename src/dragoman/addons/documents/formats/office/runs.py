@@ -12,7 +12,7 @@ from typing import NamedTuple
 from dragoman.addons.documents.formats.archive_document import Piece
 from dragoman.addons.documents.formats.xml_tree import Element, Text, escape_xml
 from dragoman.addons.documents.languages import with_region
-from dragoman.addons.documents.passage import Passage
+from dragoman.addons.documents.passage import Passage, Style
 from dragoman.addons.documents.passage_builder import PassageBuilder
 
 # these characters enclose the number of a mark; they are invalid in XML, so they cannot occur in text
@@ -20,6 +20,7 @@ _BEGIN, _END = "\x01", "\x02"
 _MARK = re.compile(f"{_BEGIN}([0-9]+){_END}")
 _PROOFING = re.compile(r"\s(?:lang|altLang|dirty|err|noProof|smtClean)\s*=\s*(?:\"[^\"]*\"|'[^']*')")
 _LANGUAGE = re.compile(r"(?<=\slang=)(?:\"[^\"]*\"|'[^']*')")
+_RAISED = re.compile(r"\sbaseline=[\"'](?!0[\"'])|<\w*:?vertAlign\b")
 _UNIT = re.compile(r"(?P<line>\n|_x000[aAdD]_)|(?P<blank>[ \t\r]+)|(?P<other>&[#\w]+;|.)", re.DOTALL)
 
 
@@ -108,7 +109,7 @@ class _Paragraph:
                         self._builder.add_mark("close", (self._mark(None),), name)
                     name = run.key if self._base is not None and run.key != self._base.key else ""
                     if name:
-                        self._builder.add_mark("open", (self._mark(run),), name)
+                        self._builder.add_mark("open", (self._mark(run),), name, style=_style_of(run))
                 self._add_text(text)
         if name:
             self._builder.add_mark("close", (self._mark(None),), name)
@@ -157,6 +158,10 @@ class _Paragraph:
 
     def _raw(self, begin: int, end: int) -> str:
         return self._data[begin:end].decode()
+
+
+def _style_of(run: _Run) -> Style:
+    return "separate" if "hlinkClick" in run.before else "raised" if _RAISED.search(run.before) else "emphasis"
 
 
 def _text_element(node: Element) -> Element | None:

@@ -20,8 +20,10 @@ _COMPLEX = {"b": "bCs", "i": "iCs", "sz": "szCs"}
 """Formats of text, and the same formats of text that runs from right to left, for which the former are ignored."""
 
 
-def set_paragraph_direction(paragraph: Element, direction: Direction) -> None:
-    """Set the direction of a translated paragraph and of its runs."""
+def set_paragraph_direction(paragraph: Element, direction: Direction | None) -> None:
+    """Set the direction of a translated paragraph and of its runs. None keeps it."""
+    if direction is None:
+        return
     _set(_properties(paragraph, "pPr"), "bidi", direction)
     for run in paragraph.iter(paragraph.tag[:-1] + "r"):
         properties = _properties(run, "rPr")

@@ -226,8 +226,7 @@ class Paragraph:
                 stack.pop()
                 for leaf in () if container is None else container.last:
                     writer.piece(parent, leaf)
-        if self._languages.new_direction is not None:
-            set_paragraph_direction(self._element, self._languages.new_direction)
+        set_paragraph_direction(self._element, self._languages.new_direction)
 
     def _add(self, builder: PassageBuilder, pieces: Sequence[Piece], base: Element | None) -> None:
         """Add pieces to the builder. base: the run whose format needs no marks."""
