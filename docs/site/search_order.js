@@ -9,6 +9,7 @@ var FOLDERS = [
   [/^(start|how-to)\//, 6],
   [/^(paths|reference|explanation|results)\//, 3],
   [/^EXPERIMENTS$/, -6],
+  [/^how-to(\/\w+)?\/index$/, -6], // lists of pages, which have the words of all of them
 ];
 
 var Scorer = {
