@@ -200,14 +200,14 @@ def test_environment_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_the_home_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", "/home/ann")
+    monkeypatch.setenv("HOME", "/users/ann")
     path = write(tmp_path, "corpora:\n  - source: ~/a.en\n  - source: b\nname: a ~/b or ~ann\n")
     settings = load_settings(path, ["corpora.1.source=~/b.de"], Settings)
-    assert settings.corpora[0].source == Path("/home/ann/a.en")
-    assert settings.corpora[1].source == Path("/home/ann/b.de")
+    assert settings.corpora[0].source == Path("/users/ann/a.en")
+    assert settings.corpora[1].source == Path("/users/ann/b.de")
     assert settings.name == "a ~/b or ~ann"
     given = load_settings({"corpora": [{"source": Path("~/a.en")}]}, {}, Settings)
-    assert given.corpora[0].source == Path("/home/ann/a.en")
+    assert given.corpora[0].source == Path("/users/ann/a.en")
 
 
 @pytest.mark.parametrize("override", ["train.max_steps", "=3", "train..max_steps=3", ""])

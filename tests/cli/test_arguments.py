@@ -17,9 +17,9 @@ def advice(*arguments: str, files: str | None = None) -> str:
 
 
 def test_the_home_directory_inside_an_argument(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", "/home/ann")
+    monkeypatch.setenv("HOME", "/users/ann")
     assert expand_home(["--out=~/runs/a", "--out", "~", "a=~/b", "--text=a ~/b"]) == [
-        "--out=/home/ann/runs/a",
+        "--out=/users/ann/runs/a",
         "--out",
         "~",
         "a=~/b",

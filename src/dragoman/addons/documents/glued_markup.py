@@ -37,7 +37,7 @@ _BETWEEN_SIGNS = frozenset("/⁄,;–-")
 
 
 def fold_glued_markup(passage: Passage) -> Passage:
-    """Return a passage without the markup within words, as far as the words can do without it.
+    """Return a passage without the markup within words that the words do not need.
 
     Addresses, formulas and codes with markup become ranges to copy. Raised signs, such as exponents and the numbers of
     notes, and digits that another element adds to a word or number, become marks, which stay next to their word.

@@ -16,7 +16,7 @@ class ContinuousTranslation:
     """Translates plain lines like `LineStream`, but returns each as soon as it is completed. Must be closed.
 
     A plain line is within the model's maximum length, is supported by the engine, and has a request without control or
-    guard, and is not translated sentence by sentence. All other lines need `LineStream`.
+    guard, and is neither in capital letters nor translated sentence by sentence. All other lines need `LineStream`.
     """
 
     def __init__(self, engine: ContinuousEngine, codec: Codec, batch_size: int, division: LineDivision | None) -> None:
@@ -81,7 +81,7 @@ class ContinuousTranslation:
             for index, (text, request) in enumerate(lines)
             if text.strip()
             and request.is_plain
-            and (self._division is None or not self._division.divide(text, request).spans)
+            and (self._division is None or self._division.divide(text, request).is_plain)
         ]
         rows: dict[int, Row] = {}
         with suppress(ConfigError, DataError):  # `LineStream` reports the faulty line

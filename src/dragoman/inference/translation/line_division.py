@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from dragoman.decode.search import SearchConfig
+from dragoman.inference.translation.capitals import Capitals
 from dragoman.inference.translation.guard.guard import merge_outcomes
 from dragoman.inference.translation.request import Request, TextRequest
 from dragoman.inference.translation.result import LinePart, Translation
@@ -24,17 +25,27 @@ class DividedLine(NamedTuple):
     """A line that is translated sentence by sentence or, without spans, as a whole.
 
     spans: the sentences in order. What lies between them, such as spaces and the numbers of a list, is copied. forced:
-    whether a line of several sentences is translated as a whole because its request concerns the whole line.
+    whether a line of several sentences is translated as a whole because its request concerns the whole line. capitals:
+    translates texts in capital letters; None to translate them as they are.
     """
 
     text: str
     request: Request
     spans: Sequence[Span] = ()
     forced: bool = False
+    capitals: Capitals | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the translation of the line is that of its text as it is."""
+        return not self.spans and not (self.capitals is not None and self.capitals.includes(self.text))
 
     def texts(self) -> list[TextRequest]:
         """Return the texts to translate, with their requests."""
-        return [(self.text[begin:end], self.request) for begin, end in self.spans] or [(self.text, self.request)]
+        texts = [self.text[begin:end] for begin, end in self.spans] or [self.text]
+        if (capitals := self.capitals) is not None:
+            texts = [capitals.usual(text) if capitals.includes(text) else text for text in texts]
+        return [(text, self.request) for text in texts]
 
     def join(self, results: Sequence[Sequence[Translation]]) -> list[Translation]:
         """Return the translations of the line from the translations of each of its texts.
@@ -43,6 +54,14 @@ class DividedLine(NamedTuple):
         fewer translations, its last one is repeated. The ids include the end of each sentence except the last; scores
         and log-probabilities are sums.
         """
+        if (capitals := self.capitals) is not None:
+            texts = [self.text[begin:end] for begin, end in self.spans] or [self.text]
+            results = [
+                [replace(each, text=capitals.capitalise(each.text)) for each in result]
+                if capitals.includes(text)
+                else result
+                for text, result in zip(texts, results, strict=True)
+            ]
         if not self.spans:
             return [replace(each, forced_whole=True) for each in results[0]] if self.forced else list(results[0])
         ranks = range(max(map(len, results)))
@@ -89,16 +108,27 @@ class LineDivision:
         language: str | None,
         fits: Callable[[str, Request], bool],
         has_usual_length: Callable[[str, Request], bool] = lambda text, request: True,
+        capitals: Capitals | None = None,
     ) -> None:
         """language: the source language; None for English. fits: returns whether a text fits the model's positions.
 
-        has_usual_length: returns whether a text is no longer than the texts that the model was trained on.
+        has_usual_length: returns whether a text is no longer than the texts that the model was trained on. capitals: of
+        the model; None to translate texts in capital letters as they are.
         """
         self._language, self._fits, self._has_usual_length = language or "en", fits, has_usual_length
+        self._capitals = capitals
         self._splitter = Splitter(self._language)
 
     def divide(self, text: str, request: Request) -> DividedLine:
         """Return a line with the sentences to translate."""
+        capitals = None if _concerns_whole_line(request) else self._capitals
+        if capitals is None or not capitals.includes(text):
+            return self._divide(text, request)._replace(capitals=capitals)
+        usual = capitals.usual(text)  # capital letters would count as many more tokens
+        line = self._divide(usual if len(usual) == len(text) else text, request)
+        return line._replace(text=text, capitals=capitals)
+
+    def _divide(self, text: str, request: Request) -> DividedLine:
         if not request.divide:
             return DividedLine(text, request)
         is_long = count_letters(text) > MAX_LENGTH

@@ -27,6 +27,7 @@ from dragoman.inference.control.glossary import Glossary
 from dragoman.inference.process_bound import ProcessBound
 from dragoman.inference.subject import NO_SETTINGS, Subject, SubjectSettings
 from dragoman.inference.translation.alignment import Aligner, AttentionAligner, find_aligner
+from dragoman.inference.translation.capitals import Capitals
 from dragoman.inference.translation.codec import Codec
 from dragoman.inference.translation.continuous import ContinuousTranslation
 from dragoman.inference.translation.line_division import LineDivision
@@ -98,7 +99,9 @@ class Translator(ProcessBound, ShownModel):
         self.codec = Codec(tokenizers, engine.limits, warn_unfinished, shortlist)
         self.training_texts = TrainingTexts(self.meta, tokenizers)
         usual, divides = self.training_texts.has_usual_length, not (tokenizers.reads_vectors or self.meta.whole_texts)
-        self.division = LineDivision(self.meta.source_language, self.codec.fits, usual) if divides else None
+        languages = self.meta.source_language, self.target_language()
+        capitals = Capitals(tokenizers.source, languages) if divides else None
+        self.division = LineDivision(languages[0], self.codec.fits, usual, capitals) if divides else None
         self._stream = LineStream(engine, self.codec, self.division, self.training_texts)
         self._subjects = TranslationSubjects(engine, self.codec, tokenizers, self.request)
 

@@ -13,10 +13,8 @@ import pytest
 from scripted_server import listening, served, shouting
 from waiting import PATIENCE, wait_until
 
-from dragoman.addons.serving.access.client_address import parse_networks
 from dragoman.addons.serving.address import listen
 from dragoman.addons.serving.http.connection import Connection
-from dragoman.addons.serving.http.idle_connections import IdleConnections
 from dragoman.addons.serving.queueing.line_queue import LineQueue
 
 BODY = b'{"q": "a dog", "source": "en", "target": "de"}'
@@ -85,23 +83,6 @@ def test_one_client_cannot_use_up_the_connections(monkeypatch: pytest.MonkeyPatc
         others[-1].sendall(request)
         assert others[-1].recv(4096).endswith(GOOD), "the newest are open"
         assert asked(url) == GOOD
-
-
-def test_a_trusted_proxy_keeps_its_connections() -> None:
-    class Counted:
-        closed = 0
-
-        def close_idle(self) -> None:
-            Counted.closed += 1
-
-    idle = IdleConnections(8, parse_networks(["10.0.0.0/8"]))
-    held = [Counted() for _ in range(20)]
-    for each in held:
-        idle.add(each, "10.1.1.1")
-    assert Counted.closed == 0
-    for number, each in enumerate(held):
-        idle.add(each, f"2001:db8::{number}")  # one client: its provider gave it a network of many addresses
-    assert Counted.closed == 18
 
 
 def test_the_time_for_headers_applies_to_each_request_separately(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,70 @@
+"""Texts in capital letters are translated in usual letters, and their translations are in capital letters."""
+
+import pytest
+
+from dragoman.decode.search import SearchConfig
+from dragoman.inference.translation.capitals import Capitals
+from dragoman.inference.translation.line_division import LineDivision
+from dragoman.inference.translation.request import Request
+from dragoman.inference.translation.result import Translation
+from dragoman.text.tokenizers import TextConfig, train_tokenizers
+from dragoman.text.vocabularies.bpe import BPEConfig
+
+LINES = ["The dog saw Julia at NATO today.", "The cat sleeps.", "Der Hund schläft.", "İstanbul ılık, iyi bir gün."] * 20
+TOKENIZER = train_tokenizers(TextConfig(subword=BPEConfig(size=420)), LINES, LINES).source
+ENGLISH = Capitals(TOKENIZER, ("en", "de"))
+REQUEST = Request(SearchConfig())
+
+
+@pytest.mark.parametrize(
+    ("text", "usual"),
+    [
+        ("THE DOG SAW JULIA TODAY.", "The dog saw Julia today."),
+        ("«THE CAT» AT NATO!", "«The cat» at NATO!"),
+        ("DER HUND SCHLÄFT.", "Der Hund schläft."),
+        ("THE DOG, 5 DOGS", "The dog, 5 dogs"),
+    ],
+)
+def test_the_usual_spelling_is_that_of_the_vocabulary(text: str, usual: str) -> None:
+    assert ENGLISH.includes(text) and ENGLISH.usual(text) == usual
+    assert not ENGLISH.includes(usual)
+
+
+@pytest.mark.parametrize("text", ["NATO", "The DOG", "A B C", "", "犬が走る。", "12 – 34", "X 5 Y"])
+def test_other_texts_stay_as_they_are(text: str) -> None:
+    assert not ENGLISH.includes(text)
+
+
+def test_turkish_has_two_letters_i() -> None:
+    turkish = Capitals(TOKENIZER, ("tr", "tr"))
+    assert turkish.usual("ISTANBUL ILIK") == "ıstanbul ılık"[:1].upper() + "stanbul ılık"
+    assert turkish.usual("İYİ BİR GÜN") == "İyi bir gün"
+    assert turkish.capitalise("iyi ılık") == "İYİ ILIK"
+    assert ENGLISH.capitalise("iyi ılık") == "IYI ILIK"
+
+
+def test_each_sentence_of_a_line_is_restored_and_capitalised() -> None:
+    division = LineDivision("en", lambda *_: True, capitals=ENGLISH)
+    line = division.divide("THE DOG SAW JULIA. The cat sleeps.", REQUEST)
+    assert [text for text, _ in line.texts()] == ["The dog saw Julia.", "The cat sleeps."] and not line.is_plain
+    results = [[Translation(text, 0.0, 0.0, (), TOKENIZER)] for text in ("Der Hund.", "Die Katze.")]
+    (joined,) = line.join(results)
+    assert joined.text == "DER HUND. Die Katze."
+    assert [(part.source, part.translation) for part in joined.parts if not part.is_copied] == [
+        ("THE DOG SAW JULIA.", "DER HUND."),
+        ("The cat sleeps.", "Die Katze."),
+    ]
+    assert division.divide("The cat sleeps.", REQUEST).is_plain
+    assert not division.divide("THE CAT SLEEPS.", REQUEST).is_plain
+
+
+def test_a_text_in_capital_letters_is_not_divided_for_its_many_tokens() -> None:
+    text = "THE DOG SAW JULIA, THE CAT SLEEPS TODAY"
+    division = LineDivision("en", lambda *_: True, lambda part, _: len(TOKENIZER.encode(part)) < 20, ENGLISH)
+    assert len(TOKENIZER.encode(text)) > 20 and len(division.divide(text, REQUEST).texts()) == 1
+
+
+def test_a_prefix_is_continued_as_it_is() -> None:
+    request = Request(SearchConfig(), prefix="Der")
+    division = LineDivision("en", lambda *_: True, capitals=ENGLISH)
+    assert division.divide("THE CAT SLEEPS.", request).texts() == [("THE CAT SLEEPS.", request)]
