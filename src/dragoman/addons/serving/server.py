@@ -107,7 +107,7 @@ def serve(
         gc.set_threshold(*former[1])
 
 
-OnStart = Callable[[Callable[[], None]], None]
+OnStart = Callable[[Callable[[], object]], None]
 """A listener that receives a function, callable from any thread, which shuts the server down."""
 
 
@@ -121,13 +121,14 @@ def _in_running_loop() -> bool:
 
 def _serve_beside_a_loop(config: ServeConfig, aligner: Aligner | None) -> None:
     """Serve from another thread until Ctrl-C, as in a cell of a notebook, which runs in an event loop."""
-    started: Future[Callable[[], None]] = Future()
+    started: Future[Callable[[], object]] = Future()
     with ThreadPoolExecutor(1) as executor:
         served = executor.submit(_run, config, aligner, started.set_result)
         try:
             served.result()
         except KeyboardInterrupt:
-            wait((started, served), return_when=FIRST_COMPLETED)
+            either: tuple[Future[Any], ...] = (started, served)
+            wait(either, return_when=FIRST_COMPLETED)
             if started.done():
                 started.result()()
             served.result()

@@ -63,9 +63,9 @@ class _Layout:
         if self._tag == self._word:
             raise DataError(f"{location}: column {self._word + 1} is both `word` and `tag`. Set one of them.")
         self._features = [column - 1 for column in corpus.features]
-        if twice := {self._word, self._tag}.intersection(self._features):
+        if twice := [column for column in self._features if column in (self._word, self._tag)]:
             raise DataError(
-                f"{location}: column {min(twice) + 1} is one of `features`, but also the word or the tag. Columns are "
+                f"{location}: column {twice[0] + 1} is one of `features`, but also the word or the tag. Columns are "
                 "counted from 1."
             )
         for setting, index in (("word", self._word), ("tag", self._tag), *(("features", x) for x in self._features)):

@@ -23,7 +23,7 @@ class Capitals:
     def __init__(self, source: Tokenizer, languages: tuple[str | None, str | None]) -> None:
         """source: the tokenizer of the source. languages: of the source and of the target, if known."""
         self._source = source
-        self._dotted = [bool(each) and any(is_same_language(each, dotted) for dotted in _DOTTED) for each in languages]
+        self._dotted = [any(each and is_same_language(each, dotted) for dotted in _DOTTED) for each in languages]
         self._usual_word = lru_cache(1 << 14)(self._choose)
 
     def includes(self, text: str) -> bool:

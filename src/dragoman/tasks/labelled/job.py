@@ -151,8 +151,8 @@ class LabelledJob(Job):
     def check_held_out(self) -> Iterator[Finding]:
         """Compare the texts and labels of the held-out examples with those of the training examples."""
         yield from self.check_labels()
-        texts = (list(map(self.texts, examples)) for examples in (self.train, self.valid))
-        yield from check_examples(*texts, self.run.data.names("valid"))
+        train, valid = (list(map(self.texts, examples)) for examples in (self.train, self.valid))
+        yield from check_examples(train, valid, self.run.data.names("valid"))
 
     def prepare(self) -> None:
         """Learn the vocabulary, resolve the settings, and encode the examples."""
