@@ -101,7 +101,7 @@ def test_a_signal_while_models_are_being_loaded_ends_the_server(monkeypatch: pyt
     handlers = {number: signal.getsignal(number) for number in serving._SIGNALS}
     try:
         config = ServeConfig.model_validate({"models": [{"path": "m", "source": "en", "target": "de"}], "port": 0})
-        asyncio.run(serving._serve(config, None))
+        asyncio.run(serving._serve(config, None, lambda shut_down: None))
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
