@@ -85,6 +85,12 @@ def move_into(folder: Path, last: str) -> Iterator[Path]:
         sync(Path(folder))
 
 
+def run_of(folder: Path) -> Path:
+    """Return the folder of the run that wrote a model folder, which may be one of the run's checkpoints."""
+    path = folder.resolve()
+    return folder if path.parent.name != "checkpoints" else path.parent.parent
+
+
 def check_new_folder(folder: Path) -> None:
     """Raise ConfigError if `folder` exists, unless it is an empty folder."""
     folder = Path(folder)

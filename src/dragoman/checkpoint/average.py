@@ -8,10 +8,11 @@ import torch
 from torch import Tensor
 
 from dragoman.base.errors import ConfigError, ModelError
-from dragoman.base.files import check_new_folder
+from dragoman.base.files import check_new_folder, run_of
 from dragoman.base.log import quietly
 from dragoman.base.progress import Progress
-from dragoman.checkpoint.folder import CONFIG, PARAMETERS, read_config, read_meta, write_model_folder
+from dragoman.checkpoint.folder import CONFIG, META, PARAMETERS, read_config, read_meta, write_model_folder
+from dragoman.checkpoint.run_state import warn_of_early_checkpoints
 from dragoman.checkpoint.tensors import load_tensors
 from dragoman.text.tokenizers import Tokenizers
 
@@ -67,7 +68,7 @@ def average(checkpoints: Sequence[str | Path], out: str | Path, *, quiet: bool =
 
     The settings, the tokenizers, the word aligner and the shortlist (`copy_companions`) are those of the last
     checkpoint. Scores are not copied. Raises ModelError as `average_parameters` does, and if vocabularies or
-    architectures differ. Raises ConfigError if `out` exists.
+    architectures differ. Raises ConfigError if `out` exists. Warns of a run that has not ended.
 
     >>> from dragoman import average
     >>> average(["runs/ende", "runs/ende"], "runs/mean")
@@ -79,6 +80,9 @@ def average(checkpoints: Sequence[str | Path], out: str | Path, *, quiet: bool =
     check_new_folder(out)
     metas = [read_meta(folder) for folder in folders]
     with quietly(quiet):
+        for run in dict.fromkeys(map(run_of, folders)):
+            if (run / META).is_file():  # a run that was killed may have checkpoints only
+                warn_of_early_checkpoints(run, read_meta(run))
         parameters = average_parameters(folders)
     tokenizers = [Tokenizers.load(folder) for folder in folders]
     models = [read_config(folder)["model"] for folder in folders]

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.base.errors import ConfigError, ModelError, ResourceError
-from dragoman.base.files import atomic_folder, atomic_write, move_into
+from dragoman.base.files import atomic_folder, atomic_write, move_into, run_of
 from dragoman.base.imports import advice, import_requested_modules, missing_modules
 from dragoman.base.log import warn
 from dragoman.base.machine.memory import available_memory
@@ -110,10 +110,7 @@ def copy_companions(source: Path, folder: Path) -> None:
 
     The checkpoints of a run have those of the run, which are trained at its end.
     """
-    checkpoint = Path(source).resolve()
-    folders = [checkpoint]
-    if checkpoint.parent.name == "checkpoints":
-        folders.append(checkpoint.parent.parent)
+    folders = [Path(source), run_of(Path(source))]
     if (aligner := _first(each / ALIGNER for each in folders)) is not None:
         shutil.copytree(aligner, folder / ALIGNER, ignore=shutil.ignore_patterns(".*"))
     if (shortlist := _first(each / SHORTLIST for each in folders)) is not None:

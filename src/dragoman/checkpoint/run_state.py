@@ -29,18 +29,42 @@ def training_process(folder: Path) -> str | None:
 
 
 def warn_of_unfinished_run(folder: Path, meta: Meta) -> None:
-    """Warn if the model of a folder is not the final one of its run, which may be running or interrupted."""
+    """Warn if the model of a folder is not the final one of its run, which may be running or interrupted.
+
+    A process may also hold the lock of a folder with a final model, while it measures the model.
+    """
+    if not meta.unfinished:
+        return
     validated = bool(meta.scores)
     if process := training_process(folder):
         model = f"its best model so far, of step {meta.step:,}," if validated else "a model that was not validated yet,"
         warn(f"process {process} is still training in {folder}: this is {model} which the run will replace")
-    elif meta.unfinished:
-        step = max(meta.step, _saved_step(folder))
-        planned = f" of {meta.planned_steps:,}" if meta.planned_steps and meta.planned_steps > step else ""
+    else:
+        step = _reached_step(folder, meta)
         model = f"this is its best model so far, of step {meta.step:,}" if validated else "not validated yet"
         if not validated and step != meta.step:
             model += f"; this is its model of step {meta.step:,}"
-        warn(f"{folder} is a run interrupted at step {step:,}{planned}, {model}; {_resume(folder)}")
+        warn(f"{_interrupted(folder, meta)}, {model}; {_resume(folder)}")
+
+
+def warn_of_early_checkpoints(run: Path, meta: Meta) -> None:
+    """Warn if a run whose checkpoints are used has not ended. meta: of the model in the run's folder."""
+    if not meta.unfinished:
+        return
+    if process := training_process(run):
+        warn(f"process {process} is still training in {run}: later checkpoints may be better")
+    else:
+        warn(f"{_interrupted(run, meta)}: later checkpoints may be better; {_resume(run)}")
+
+
+def _interrupted(folder: Path, meta: Meta) -> str:
+    step = _reached_step(folder, meta)
+    planned = f" of {meta.planned_steps:,}" if meta.planned_steps and meta.planned_steps > step else ""
+    return f"{folder} is a run interrupted at step {step:,}{planned}"
+
+
+def _reached_step(folder: Path, meta: Meta) -> int:
+    return max(meta.step, _saved_step(folder))
 
 
 def missing_model(folder: Path) -> str | None:

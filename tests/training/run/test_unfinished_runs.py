@@ -1,5 +1,6 @@
 """A run that is interrupted leaves a model folder, which every command calls the model of an unfinished run."""
 
+import fcntl
 import os
 import signal
 from collections.abc import Callable
@@ -10,6 +11,7 @@ import pytest
 from training_runs import RUN, SETTINGS, differences, outcome, write_corpus
 
 from dragoman.checkpoint.folder import read_meta
+from dragoman.checkpoint.run_state import LOCK
 from dragoman.cli.main import main
 from dragoman.tasks.translation.validation import Validator
 from dragoman.training.machine import interruption
@@ -174,3 +176,34 @@ def test_a_killed_run_without_a_model_says_how_to_continue(
     assert main(["describe", RUN]) == 1
     message = f"{RUN} is a run interrupted after step 6, before it had written a model; `dragoman train --resume"
     assert message in capsys.readouterr().err
+
+
+def test_a_finished_run_that_is_resumed_and_interrupted_has_its_earlier_model(
+    command: list[str], stop: Stop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    locked = {}
+    monkeypatch.setattr(loop, "info", lambda text: locked.update({text.split(",")[0]: _is_locked(Path(RUN))}))
+    assert main([*command, "train.max_steps=6"]) == 0
+    assert locked["Training ended after 6 steps"] is False
+    meta = read_meta(Path(RUN))
+    stop(2, send(signal.SIGTERM))
+    assert main(["train", "--resume", "--out", RUN, "train.max_steps=20"]) == 143
+    assert f"interrupted at step 8; everything is saved, and {RUN} contains the best model, of step 6. Resume with" in (
+        capsys.readouterr().err
+    )
+    assert read_meta(Path(RUN)) == meta.model_copy(update={"unfinished": True, "planned_steps": 20})
+    assert main(["describe", RUN]) == 0
+    assert f"{RUN} is a run interrupted at step 8 of 20, this is its best model so far, of step 6; " in (
+        capsys.readouterr().err
+    )
+    assert main(["average", f"{RUN}/checkpoints/step-00000006", "--out", "mean"]) == 0
+    assert f"{RUN} is a run interrupted at step 8 of 20: later checkpoints may be better; " in capsys.readouterr().err
+
+
+def _is_locked(run: Path) -> bool:
+    with (run / LOCK).open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.base.errors import DataError
-from dragoman.base.files import atomic_folder
+from dragoman.base.files import atomic_folder, run_of
 from dragoman.data.cleaning.mismatches import PairScoring
 from dragoman.data.cleaning.sentence_keys import SentenceKeys
 from dragoman.data.corpora.corpus import CorpusConfig
@@ -59,9 +59,7 @@ class HeldOutSets:
 
         Raises DataError if the files are damaged.
         """
-        path = Path(folder).resolve()
-        run = path.parent.parent if path.parent.name == "checkpoints" else path
-        return cls.load((Path(folder) if run == path else run) / FOLDER)
+        return cls.load(run_of(Path(folder)) / FOLDER)
 
     def keys(self) -> SentenceKeys:
         """Return the sentences of all sets."""

@@ -67,7 +67,8 @@ def run(config: RunConfig, open_job: OpenJob, resume: bool = False, profile: boo
         if session.ranks.is_main:
             with interruption_message(f"interrupted: {session.out} contains the final model"):
                 result = replace(result, verdict=session.job.measure(session.out, result.validation))
-        return result
+    info(f"Training ended after {result.step} steps, {loop.progress.seconds / 60:.1f} minutes.")  # and is unlocked
+    return result
 
 
 class _Loop:
@@ -128,7 +129,7 @@ class _Loop:
                 self.session.prune(progress)
         if (number := self.updates.received_signal(interruption)) is not None:
             raise self._interrupted(number)
-        info(f"Training ended after {progress.step} steps, {progress.seconds / 60:.1f} minutes: {progress.finished}.")
+        info(f"Last step: {progress.step} ({progress.finished}). Choosing and measuring the model.")
         with catch_signals() as interruption:
             try:
                 with self._cancelled_by(interruption):
@@ -330,6 +331,8 @@ class _Loop:
                 f"nothing is left to train: the run already has {self.progress.step:,} updates, and with the new "
                 f"limits it has ended ({self.progress.finished}). Raise the limit to train further"
             )
+        if self.progress.finished is None:  # the model of a run that had ended is no longer its last one
+            self.session.mark_unfinished(self.session.out, self.progress.horizon)
         info(f"Resuming at step {self.progress.step}, epoch {self.progress.epoch}.")
         if self.progress.ranks != self.ranks.size:
             warn(

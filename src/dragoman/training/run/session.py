@@ -105,9 +105,14 @@ class Session:
         """
         if self.ranks.is_main:
             self.job.write(folder, parameters, step, validation, averaged_steps)
-            if unfinished is not None and (folder / META).is_file():  # a task may write a folder of another kind
-                mark_unfinished(folder, None if unfinished.assumed else unfinished.end)
+            if unfinished is not None:
+                self.mark_unfinished(folder, unfinished)
         self.ranks.wait()
+
+    def mark_unfinished(self, folder: Path, horizon: Horizon) -> None:
+        """Record in a model folder, if there is one, that the run has not ended. The first rank does so."""
+        if self.ranks.is_main and (folder / META).is_file():  # a task may write a folder of another kind
+            mark_unfinished(folder, None if horizon.assumed else horizon.end)
 
     def utilisation(self) -> Utilisation | None:
         """Return the FLOPs per token and the measured speed of this device; None if the FLOPs are unknown."""
