@@ -47,7 +47,7 @@ def test_presentations() -> None:
         '<a:r><a:rPr lang="de-DE" b="1"/><a:t>OLD</a:t></a:r><a:r><a:rPr lang="de-DE" dirty="0"/><a:t> AN</a:t></a:r>'
         '<a:br/><a:r><a:t>7</a:t></a:r><a:endParaRPr lang="de-DE"/></a:p><a:p/>'
     ) in slide
-    plain = presentation("<a:p><a:r><a:t>one cow.</a:t></a:r></a:p>")
+    plain = presentation("<a:p><a:r><a:t>one cow.</a:t></a:r></a:p><a:p><a:fld><a:t>a date</a:t></a:fld></a:p>")
     assert without_texts(translated(plain, "pptx")) == without_texts(plain)
 
 

@@ -249,8 +249,23 @@ def test_invalid_json(text: str, error: str) -> None:
         f'["{"%-" * 10_000}"]',
         f'["{"https://" * 10_000}"]',
         "[" + "1" * 300_000 + ', "dog"]',
+        f'["a|{" " * 50_000}b"]',
+        f'["{"(a|" * 20_000}"]',
     ],
-    ids=["keys", "depth", "word", "signs", "tags", "arguments", "comments", "directives", "addresses", "digits"],
+    ids=[
+        "keys",
+        "depth",
+        "word",
+        "signs",
+        "tags",
+        "arguments",
+        "comments",
+        "directives",
+        "addresses",
+        "digits",
+        "bar",
+        "bars",
+    ],
 )
 def test_files_are_parsed_in_linear_time(text: str) -> None:
     begin = time.process_time()

@@ -13,7 +13,7 @@ _INTERVAL = rf"[\[\]]\s*{_NUMBER}\s*,\s*{_NUMBER}\s*[\[\]]"
 _NUMBERS = r"\{[0-9]{1,9}(?:\s*,\s*[0-9]{1,9})*\}"
 _BAR = regex.compile(
     rf"{_INTERVAL}|\{{\{{[^{{}}]*+\}}\}}|\{{[^{{}}]*+\}}|\([^()]*+\)|\[[^\[\]]*+\]|<[^<>]*+>|`[^`]*+`"
-    r"|(?P<bar>[ \t\n]*+(?<!\|)(?:\|{4}|\|)(?!\|))"
+    r"|(?P<bar>(?<![ \t\n])[ \t\n]*+(?<!\|)(?:\|{4}|\|)(?!\|))"
 )
 """A bar outside brackets and tags, where it would stand for a choice: `[start|stop]`."""
 

@@ -61,15 +61,17 @@ class _Paragraph:
                 run = self._run(node, text)
                 lengths[run.key] += len("".join(text.texts()).strip())
                 runs.setdefault(run.key, run)
-        self._base = runs[lengths.most_common(1)[0][0]] if runs else None
+        self.passage: Passage | None = None
+        if not runs:  # only fields
+            return
+        self._base = runs[lengths.most_common(1)[0][0]]
         self._add(nodes)
         found: list[str | Passage] = []
         self._builder.finish(found.append)
-        self.passage = next((each for each in found if isinstance(each, Passage)), None) if runs else None
+        self.passage = next((each for each in found if isinstance(each, Passage)), None)
 
     def write(self, written: str) -> str:
         """Return the XML of a translation with its marks."""
-        assert self._base is not None
         xml, texts, open_runs = list[str](), list[str](), [self._base]
 
         def finish() -> None:
@@ -94,7 +96,6 @@ class _Paragraph:
 
     def _add(self, nodes: Sequence[Element]) -> None:
         name = ""  # of the open span
-        assert self._base is not None or not nodes
         for node in nodes:
             raw = self._raw(node.begin, node.end)
             text = _text_element(node)
@@ -107,7 +108,7 @@ class _Paragraph:
                 if "".join(text.texts()).strip() and run.key != name:
                     if name:
                         self._builder.add_mark("close", (self._mark(None),), name)
-                    name = run.key if self._base is not None and run.key != self._base.key else ""
+                    name = run.key if run.key != self._base.key else ""
                     if name:
                         self._builder.add_mark("open", (self._mark(run),), name, style=_style_of(run))
                 self._add_text(text)
