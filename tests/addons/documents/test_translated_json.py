@@ -313,3 +313,13 @@ def test_only_strings_change(value: Any, indent: Any, ascii_only: bool) -> None:
         return [shape(each) for each in value] if isinstance(value, list) else type(value)
 
     assert shape(json.loads(translated(text, backwards))) == shape(json.loads(text))
+
+
+def test_a_message_does_not_become_many_times_its_length() -> None:
+    """Its surroundings would be repeated in each of its branches."""
+    branches = " ".join(f"={number} {{a cat}}" for number in range(20))
+    text = json.dumps({"a": "Two dogs run. " * 200 + f"{{n, plural, {branches} other {{cats}}}}", "b": "a dog"})
+    translator = StandIn(upper)
+    found = json.loads(translate_document(translator, text, format="json").text)  # type: ignore[arg-type]
+    assert found == {**json.loads(text), "b": "A DOG"}
+    assert [each for each, _ in translator.asked] == ["a dog"]

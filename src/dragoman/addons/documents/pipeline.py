@@ -48,6 +48,8 @@ class SegmentedDocument(Generic[Content]):
 
         alignments: one per sentence. Only the alignments of the sentences in `indices_to_align` are used.
         """
+        if self._parsed.write_sentences is not None:
+            return self._parsed.write_sentences(self.sentences, texts, alignments)
         written = {
             id(sentence): render_translation(sentence, text, alignment)
             for sentence, text, alignment in until_cancelled(zip(self.sentences, texts, alignments, strict=True))

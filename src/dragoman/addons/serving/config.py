@@ -153,6 +153,12 @@ class LimitsConfig(Config):
         description="Timeout for the translation of a file with up to a million characters of text, in seconds. A "
         "longer file has proportionally more time.",
     )
+    file_megabytes: int = Field(
+        1000,
+        ge=1,
+        description="Maximum memory in megabytes for parsing and writing a file, which happens in a separate process. "
+        "A file that needs more is rejected with status 413. Only Linux supports this limit.",
+    )
     upload_bytes: int = Field(
         50_000_000,
         ge=1,

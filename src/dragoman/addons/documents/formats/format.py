@@ -13,9 +13,11 @@ from dragoman.addons.documents.formats.encoding import (
 )
 from dragoman.addons.documents.languages import UNKNOWN, Languages
 from dragoman.addons.documents.passage import Passage
+from dragoman.addons.documents.sentences import Sentence
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.log import warn
 from dragoman.data.files.lines import has_broken_utf8
+from dragoman.statistical.alignment.links import Alignment
 
 Content = TypeVar("Content", str, bytes)
 """The content of a document: text, or bytes for a binary format."""
@@ -28,11 +30,13 @@ class ParsedDocument(Generic[Content]):
     """A parsed document.
 
     parts: the untranslated (str) and translatable parts in order. write: returns the document with the given texts, one
-    per part.
+    per part. write_sentences: returns the document with the given translations of sentences, for a document whose
+    passages lack their original form, because another process has it.
     """
 
     parts: Sequence[str | Passage]
     write: Callable[[Sequence[str]], Content]
+    write_sentences: Callable[[Sequence[Sentence], Sequence[str], Sequence[Alignment]], Content] | None = None
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,7 @@ The prefork process does not translate and has a single thread, so it is safe to
 and communicates with the process and its workers over private sockets.
 """
 
-import gc
 import os
-import signal
 import socket
 import sys
 from collections import deque
@@ -19,6 +17,7 @@ from threading import Lock, Thread
 from typing import Protocol, cast
 
 from dragoman.addons.serving.config import EngineConfig, ModelConfig
+from dragoman.addons.serving.forking import fork_for_each_byte, ignore_signals
 from dragoman.addons.serving.queueing.line_queue import Hypotheses
 from dragoman.base.cancellation import Cancellation, Cancelled
 from dragoman.base.errors import ConfigError, DragomanError
@@ -147,9 +146,7 @@ def main() -> None:
 
     The process ignores signals, because the server handles them. The server ends idle workers by closing their sockets.
     """
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # so that workers that end do not become zombies
+    ignore_signals()
     with socket.socket(fileno=int(sys.argv[1])) as control:
         serve_forks(control)
 
@@ -171,24 +168,7 @@ def serve_forks(control: socket.socket) -> None:
         translator = None
     connection.send(ProcessReady(translator is not None, precision))
     connection.close()
-    gc.collect()
-    gc.freeze()  # garbage collection would write to shared pages, and thus copy them
-    while control.recv(1):
-        parent_end, child_end = socket.socketpair()
-        pid = os.fork()
-        if not pid:
-            control.close()
-            parent_end.close()
-            try:
-                run_worker(Connection(child_end.detach()), spec, translator)
-            finally:
-                os._exit(0)
-        child_end.close()
-        try:
-            socket.send_fds(control, [pid.to_bytes(8, "little")], [parent_end.fileno()])
-        except OSError:  # the server has ended
-            return
-        parent_end.close()
+    fork_for_each_byte(control, lambda connection: run_worker(connection, spec, translator))
 
 
 def run_worker(connection: Connection, spec: WorkerSpec, translator: ServedTranslator | None) -> None:

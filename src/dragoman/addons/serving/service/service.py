@@ -9,6 +9,7 @@ from traceback import clear_frames
 from typing import Any, TypeVar
 
 from dragoman.addons.serving.config import LimitsConfig, QueueConfig, ServeConfig
+from dragoman.addons.serving.documents.processes import DocumentProcesses
 from dragoman.addons.serving.errors import Overloaded, RequestError, TimedOut
 from dragoman.addons.serving.models.served_models import Directions, Route, Step
 from dragoman.addons.serving.models.served_predictors import Predictors
@@ -66,6 +67,8 @@ class Service:
         self._prediction_queue = PredictionQueue(
             queue.max_tokens, queue.batch_tokens, self._prediction_threads.run, listener
         )
+        self.documents = DocumentProcesses(self._limits)
+        """The processes that parse and write files."""
         self._timeouts: set[asyncio.Timeout] = set()
         self._is_aborted = False
         self.is_shutting_down = False
@@ -98,7 +101,8 @@ class Service:
                 timeout.reschedule(now)
 
     def close(self) -> None:
-        """End the threads that prepare texts, once their functions have ended."""
+        """End the processes of documents, and the threads that prepare texts, once their functions have ended."""
+        self.documents.close()
         self._text_threads.close()
         self._document_threads.close()
         self._prediction_threads.close()
@@ -135,6 +139,11 @@ class Service:
         If the calling coroutine is cancelled, so is the function.
         """
         return await (self._document_threads if is_document else self._text_threads).run(client, function)
+
+    async def prepare_file(self, client: str, function: Callable[[], Result]) -> Result:
+        """Return the result of a function like `prepare`. Raises TimedOut after the timeout of a file."""
+        async with self._limited(self._limits.file_seconds, "preparation of this file"):
+            return await self.prepare(client, function, is_document=True)
 
     async def resolve(self, job: TranslationJob, route: Route | None = None) -> ResolvedJob:
         """Resolve the settings of a job. route: the steps of its direction, if the caller has them.

@@ -13,6 +13,7 @@ from dragoman.addons.documents.passage import iterate_passages
 from dragoman.addons.documents.pipeline import DocumentPipeline, SegmentedDocument
 from dragoman.addons.documents.sentences import Sentence
 from dragoman.addons.serving.config import LimitsConfig
+from dragoman.addons.serving.documents.processes import DocumentFormat
 from dragoman.addons.serving.errors import RequestError, TooLarge
 from dragoman.addons.serving.queueing.line_queue import Hypotheses
 from dragoman.addons.serving.service.sentence_decoder import SentenceBatch, SentenceDecoder, hypothesis_text
@@ -131,6 +132,8 @@ class StepTranslation:
         job, languages = self.job, Languages(self.job.source, self.job.target)
         if self.pivots is None:
             return job.format.parse(job.texts[index], languages)
+        if isinstance(job.format, DocumentFormat):
+            return job.format.parse_pivot(job.texts[index], self.pivots[index], languages)
         return parse_pivot(job.format, job.texts[index], self.pivots[index], languages)
 
 

@@ -2,6 +2,7 @@
 
 import html
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import regex
 
@@ -15,6 +16,9 @@ from dragoman.inference.control.keep import KINDS
 
 MOST_BRANCHES = 32
 """The maximum number of branches into which the text around plural and select arguments is repeated."""
+
+_MOST_REPEATED, _MOST_TIMES = 1000, 4
+"""A message may become text of this many characters, or of this many times its own length, if that is more."""
 
 _C_DIRECTIVE = (
     r"%(?:[0-9]+\$)?[-+#0']*+(?:[0-9]++|\*(?:[0-9]+\$)?)?(?:\.(?:[0-9]+|\*)?)?(?:hh|h|ll|l|j|z|t|L|q)?"
@@ -74,6 +78,14 @@ _VOID_TAGS = ("img", "wbr", "input")
 _BEFORE_SYNTAX = regex.compile(r"(?<=\p{L})'(?=[{}<#|])")
 
 
+@dataclass
+class _Room:
+    """The numbers of branches, and of characters in them, that a message may still have."""
+
+    branches: int
+    characters: int
+
+
 class Message:
     """The text of a message.
 
@@ -88,7 +100,7 @@ class Message:
         self.is_opaque = False
         self._parts: list[str | Passage] = []
         try:
-            self._parts = list(self._branches(text, [MOST_BRANCHES]))
+            self._parts = list(self._branches(text, _Room(MOST_BRANCHES, max(_MOST_REPEATED, _MOST_TIMES * len(text)))))
         except ValueError:
             self._parts, self.is_opaque = [text], True
         self.passages = [part for part in self._parts if isinstance(part, Passage)]
@@ -103,12 +115,12 @@ class Message:
         quotes = "'{" in self.text or "'}" in self.text
         return _BEFORE_SYNTAX.sub("’", written) if "{" in self.text and not quotes else written
 
-    def _branches(self, text: str, left: list[int], counts: bool = False) -> Iterator[str | Passage]:
+    def _branches(self, text: str, room: "_Room", counts: bool = False) -> Iterator[str | Passage]:
         """Yield the parts of a message that may have branches.
 
-        left: how many branches may follow, in a list. counts: whether the text is in a branch in which `#` is a number.
+        room: what may follow. counts: whether the text is in a branch in which `#` is a number.
 
-        Raises ValueError for an invalid message and for too many branches.
+        Raises ValueError for an invalid message, and for too many branches or characters.
         """
         argument = first_argument(text) if has_branches(text) else None
         if argument is None:
@@ -122,11 +134,12 @@ class Message:
             yield before
         for piece, is_branch in pieces(text, argument):
             if is_branch:
-                left[0] -= 1
-                if left[0] < 0:
-                    raise ValueError("too many branches")
                 inner = before + piece + after if repeated else piece
-                yield from self._branches(inner, left, counts or argument.counts)
+                room.branches -= 1
+                room.characters -= len(inner)
+                if room.branches < 0 or room.characters < 0:
+                    raise ValueError("too many branches, or too much text around them")
+                yield from self._branches(inner, room, counts or argument.counts)
             else:
                 yield piece
         if not repeated:

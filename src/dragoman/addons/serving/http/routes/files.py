@@ -1,6 +1,7 @@
 """File routes: a client uploads a document, and downloads its translation within a few minutes."""
 
 import asyncio
+from functools import partial
 from itertools import islice
 from typing import Any
 from urllib.parse import quote
@@ -12,7 +13,7 @@ from pydantic import BaseModel, Field
 from dragoman.addons.documents.formats.encoding import EncodingError, find_encoding
 from dragoman.addons.documents.formats.format import DecodedFile, Format
 from dragoman.addons.documents.formats.recognition import check_content
-from dragoman.addons.documents.formats.union import EXTENSIONS, explain_unknown_format, format_of_name, get_format
+from dragoman.addons.documents.formats.union import EXTENSIONS, explain_unknown_format, format_of_name
 from dragoman.addons.documents.passage import iterate_passages
 from dragoman.addons.serving.config import ServeConfig
 from dragoman.addons.serving.errors import NotFound, Overloaded, RequestError, TooLarge
@@ -91,51 +92,36 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
 
     async def translate(fields: FileFields, upload: Upload, caller: Caller) -> tuple[str, str]:
         """Translate a file, and return the id and the name of the stored translation."""
-        name, charset = upload.name, upload.charset
-        format_name = format_of_name(name)
+        format_name = format_of_name(upload.name)
         if format_name is None:
-            remedy = await service.prepare(
-                caller.name, lambda: explain_unknown_format(name, upload.content), is_document=True
-            )
+            explain = partial(explain_unknown_format, upload.name, upload.content)
+            remedy = await service.prepare(caller.name, explain, is_document=True)
             known = f"supported extensions are {', '.join(EXTENSIONS)}"
             raise RequestError(f"Invalid request: file: {known if remedy is None else f'this is {remedy}'}")
-        stem, dot, ending = name.rpartition(".") if "." in name else (name, "", "")
-        extension = dot + ending.lower()
-        format = get_format(format_name)
+        stem, dot, ending = upload.name.rpartition(".") if "." in upload.name else (upload.name, "", "")
+        with service.documents.open(format_name, len(upload.content)) as format:
+            decode = partial(_decode, format_name, format, upload, fields.encoding or None)
+            file = await service.prepare_file(caller.name, decode)
+            target = service.directions.match(fields.target)
 
-        def decode() -> DecodedFile[Any]:
+            def find_source() -> str:
+                text = _first_text(format, file.content) if is_auto(fields.source) else ""
+                return source_language(service, fields.source, target, text).code
+
+            source = await service.prepare_file(caller.name, find_source)
+            job = TranslationJob(
+                [file.content], source, target, format, reserve=caller.reserve, client=caller.name, is_document=True
+            )
+            (translated,) = await service.translate(await service.resolve(job))
+            new_name = f"{stem[:_MAX_NAME_LENGTH] or 'file'}.{target}{dot}{ending.lower()}"
+
+            def store_translation() -> str:
+                return store.put(new_name, file.encode(translated.text))
+
             try:
-                check_content(upload.content, format_name, "the file")
-                encoding = fields.encoding or None
-                if encoding is None and charset and format.takes_encoding and find_encoding(charset) is not None:
-                    encoding = charset
-                return format.decode(upload.content, "the file", "stop", encoding)
-            except EncodingError as error:
-                raise RequestError(str(error.with_remedy("the field encoding=ENCODING"))) from None
-            except (ConfigError, DataError) as error:
-                raise RequestError(str(error)) from None
-
-        file = await service.prepare(caller.name, decode, is_document=True)
-        target = service.directions.match(fields.target)
-
-        def find_source() -> str:
-            text = _first_text(format, file.content) if is_auto(fields.source) else ""
-            return source_language(service, fields.source, target, text).code
-
-        source = await service.prepare(caller.name, find_source, is_document=True)
-        job = TranslationJob(
-            [file.content], source, target, format, reserve=caller.reserve, client=caller.name, is_document=True
-        )
-        (translated,) = await service.translate(await service.resolve(job))
-        new_name = f"{stem[:_MAX_NAME_LENGTH] or 'file'}.{target}{extension}"
-
-        def store_translation() -> str:
-            return store.put(new_name, file.encode(translated.text))
-
-        try:
-            return await service.prepare(caller.name, store_translation, is_document=True), new_name
-        except ResourceError as error:
-            raise Overloaded(f"the translated file cannot be stored: {error}") from None
+                return await service.prepare_file(caller.name, store_translation), new_name
+            except ResourceError as error:
+                raise Overloaded(f"the translated file cannot be stored: {error}") from None
 
     @router.get("/download_file/{id}/{name}", response_class=Response, responses={404: ERRORS[400]})
     async def download_file(request: Request, id: str, name: str) -> Response:
@@ -147,6 +133,19 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
         return Response(file.content, media_type="application/octet-stream", headers=headers)
 
     return router
+
+
+def _decode(name: str, format: Format[Any], upload: Upload, encoding: str | None) -> DecodedFile[Any]:
+    """Decode a file. Raises RequestError for one that is not in its format or encoding."""
+    if encoding is None and upload.charset and format.takes_encoding and find_encoding(upload.charset) is not None:
+        encoding = upload.charset
+    try:
+        check_content(upload.content, name, "the file")
+        return format.decode(upload.content, "the file", "stop", encoding)
+    except EncodingError as error:
+        raise RequestError(str(error.with_remedy("the field encoding=ENCODING"))) from None
+    except (ConfigError, DataError) as error:
+        raise RequestError(str(error)) from None
 
 
 def _first_text(format: Format[Any], content: Any) -> str:
