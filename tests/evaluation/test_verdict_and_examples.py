@@ -1,15 +1,21 @@
 """`dragoman evaluate` of a model folder says whether the model is good, and shows lines."""
 
+import io
 import json
+import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+import sacrebleu
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_model import SOURCES, TARGETS, write_tiny_model
 
 import dragoman
 from dragoman.cli.main import main
+from dragoman.cli.results import print_judged
 from dragoman.evaluation.examples import ExampleLines
 from dragoman.evaluation.test_set import TestSet
 from dragoman.metrics.chrf import ChrF
@@ -66,3 +72,38 @@ def test_verdict_and_examples_can_be_left_out(folder: Path, capsys: pytest.Captu
 def test_examples_of_files_need_no_model() -> None:
     found = dragoman.evaluate(reference=TARGETS, hypothesis=SOURCES, metric=["chrf"], examples=1)
     assert found.verdict is None and found.examples is not None and found.examples.worst[0].source is None
+
+
+def test_scores_without_a_verdict_have_the_intervals_of_sacrebleu() -> None:
+    lines, references = [*SOURCES, *TARGETS] * 4, [*TARGETS, *TARGETS] * 4
+    found = dragoman.evaluate(reference=references, hypothesis=lines, metric=["bleu", "chrf", "ter"])
+    for key, metric in (("bleu", sacrebleu.BLEU()), ("chrf", sacrebleu.CHRF()), ("ter", sacrebleu.TER())):
+        expected: Any = metric.corpus_score(lines, [references], n_bootstrap=1000)
+        interval = found[key].interval
+        assert interval is not None and (interval.high - interval.low) / 2 == pytest.approx(expected._ci, abs=1e-3)
+    assert "BLEU = " in str(found) and "(95% of resampled test sets: " in str(found)
+    few = dragoman.evaluate(reference=references[:9], hypothesis=lines[:9], metric=["bleu"])
+    assert few["bleu"].interval is None
+
+
+@pytest.mark.parametrize(("level", "colour"), [("good", "32"), ("warning", "33"), ("bad", "31")])
+def test_the_sentence_of_a_verdict_is_coloured_in_a_terminal(
+    level: str, colour: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verdict: Any = SimpleNamespace(sentence="It is so.", level=level)
+
+    def printed(terminal: bool) -> str:
+        stream = io.StringIO()
+        monkeypatch.setattr(stream, "isatty", lambda: terminal, raising=False)
+        monkeypatch.setattr(sys, "stdout", stream)
+        print_judged("table [a]\nIt is so.\nmore", verdict)
+        return stream.getvalue()
+
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    assert printed(terminal=True) == f"table [a]\n\x1b[1;{colour}mIt is so.\x1b[0m\nmore\n"
+    plain = "table [a]\nIt is so.\nmore\n"
+    assert printed(terminal=False) == plain
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert printed(terminal=True).replace("\x1b[1m", "").replace("\x1b[0m", "") == plain

@@ -111,6 +111,14 @@ class Verdict(Shown, Config):
         return any(each.standing(self.sentences) == "worse" for each in self.others)
 
     @property
+    def level(self) -> Literal["good", "warning", "bad"]:
+        """How to show the sentence: bad for a model that nobody should use, good for one that beats all systems."""
+        if self.is_worse:
+            return "bad"
+        standings = {each.standing(self.sentences) for each in self.others}
+        return "good" if standings == {"better"} else "warning"
+
+    @property
     def sentence(self) -> str:
         """The verdict in one sentence."""
         if self.sentences < FEWEST_EXAMPLES:

@@ -16,7 +16,7 @@ from dragoman.evaluation.results import Evaluation, SystemComparison, SystemScor
 from dragoman.evaluation.test_set import TestSet, warn_of_size
 from dragoman.metrics.bleu import bleu_by_length
 from dragoman.metrics.bleu_tokenizer import AUTO, TokenizerChoice, check_tokenizer, choose_tokenizer
-from dragoman.metrics.bootstrap import compare_statistics
+from dragoman.metrics.bootstrap import compare_statistics, with_interval
 from dragoman.metrics.metric import Metric, Need, Outputs
 from dragoman.metrics.moses_bleu import TokenisedBLEU
 from dragoman.metrics.registry import computable_metrics, metric_of
@@ -113,7 +113,15 @@ def evaluate(
         if len(translations) > 1:
             warn_of_size(len(test_set))
         choice = choose_tokenizer(language, test_set.references, tokenizer)
-        scored = _score_in_parts(translations, test_set, metrics.with_tokenizer(choice), choice.name, on_result)
+        has_verdict = verdict and isinstance(model, str | Path)  # whose table has intervals
+        scored = _score_in_parts(
+            translations,
+            test_set,
+            metrics.with_tokenizer(choice),
+            choice.name,
+            on_result,
+            intervals=not has_verdict,
+        )
         if verdict and isinstance(model, str | Path):
             from dragoman.tasks.verdict.folder import judge_folder  # imports torch
 
@@ -207,13 +215,17 @@ def _score_in_parts(
     metrics: Mapping[str, Metric],
     tokenizer: str,
     on_result: Callable[[Evaluation], None] | None,
+    intervals: bool,
 ) -> Evaluation:
-    """Score the translations by the fast metrics and then by the slow ones. tokenizer: of BLEU by source length."""
+    """Score the translations by the fast metrics and then by the slow ones. tokenizer: of BLEU by source length.
+
+    intervals: as in `score_systems`.
+    """
     parts: list[Evaluation] = []
     for is_slow in (False, True):
         chosen = {key: metric for key, metric in metrics.items() if metric.is_slow == is_slow}
         if chosen or (is_slow and not parts):
-            part = score_systems(translations, test_set, chosen, None if parts else tokenizer)
+            part = score_systems(translations, test_set, chosen, None if parts else tokenizer, intervals)
             parts.append(part)
             if on_result is not None:
                 on_result(part)
@@ -282,17 +294,18 @@ def score_systems(
     test_set: TestSet,
     metrics: Mapping[str, Metric],
     by_length: str | None,
+    intervals: bool = False,
 ) -> Evaluation:
     """Score all systems, and compare each with the first.
 
     translations: the name of each system and its translations. by_length: the tokeniser of BLEU by source length, or
-    None if it was computed before.
+    None if it was computed before. intervals: whether scores have the interval of their values on resampled test sets.
     """
     references = test_set.references
     scores, statistics = [], []
     for name, lines in translations:
         outputs = Outputs(lines, tuple(references), test_set.sources)
-        measured = {key: score_outputs(metric, outputs) for key, metric in metrics.items()}
+        measured = {key: score_outputs(metric, outputs, intervals) for key, metric in metrics.items()}
         groups = []
         if by_length is not None and test_set.sources is not None:
             groups = bleu_by_length(test_set.sources, lines, *references, tokenizer=by_length)
@@ -311,10 +324,14 @@ def score_systems(
     return Evaluation(tuple(scores), tuple(comparisons))
 
 
-def score_outputs(metric: Metric, outputs: Outputs) -> tuple[Score, Statistics | None]:
-    """Return the score by a metric, and the statistics that it is computed from if they can be resampled."""
+def score_outputs(metric: Metric, outputs: Outputs, interval: bool = False) -> tuple[Score, Statistics | None]:
+    """Return the score by a metric, and the statistics that it is computed from if they can be resampled.
+
+    interval: whether the score has the interval of its values on resampled test sets.
+    """
     if not isinstance(metric, SummedMetric):
         return metric.score(outputs.hypotheses, *outputs.references, sources=outputs.sources), None
     metric.check(outputs)
     rows = metric.statistics(outputs.hypotheses, *outputs.references)
-    return metric.score_of(metric.exact(rows.sum(0)), metric.signature(len(outputs.references))), rows
+    score = metric.score_of(metric.exact(rows.sum(0)), metric.signature(len(outputs.references)))
+    return with_interval(score, rows, metric) if interval else score, rows

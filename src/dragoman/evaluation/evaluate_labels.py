@@ -12,6 +12,7 @@ from dragoman.base.notebook import Card, Shown
 from dragoman.base.settings.load import Overrides
 from dragoman.base.table import Table
 from dragoman.checkpoint.folder import read_config
+from dragoman.evaluation.stored_test_set import stored_examples
 from dragoman.evaluation.test_set import warn_of_size
 from dragoman.inference.abilities import LoadedObject, SupportsEvaluate, SupportsVectors, missing_members
 from dragoman.inference.load import kind_of, model_for
@@ -111,7 +112,7 @@ class LabelEvaluation(Shown):
 
 def evaluate_labels(
     models: AnyPredictor | Sequence[AnyPredictor],
-    test: str | Path,
+    test: str | Path | None = None,
     settings: Overrides = (),
     *,
     task: str | None = None,
@@ -126,7 +127,8 @@ def evaluate_labels(
 
     models: model folders or predictors; or the folder of a run with several `seeds`, whose models are evaluated
     together, with means and standard deviations. test: a file in any format of a labelled corpus; for models that
-    classify the nodes of a graph, the file of the nodes. settings: the settings of the corpus, such as
+    classify the nodes of a graph, the file of the nodes; None: the examples that the run of the first model held out
+    for testing. settings: the settings of the corpus, such as
     `{"columns.text": "review"}`; for a graph, the file of the edges (`edges`) and the set of the nodes (`split`, by
     default test). task: name of the task of models with several tasks. vectors: compare the cosine of
     the vectors of the two texts of each pair with the labels, which are numbers, instead of predictions; the models
@@ -149,6 +151,10 @@ def evaluate_labels(
     }
     with quietly(quiet):
         use_threads(threads)
+        if test is None:
+            if not isinstance(listed[0], str | Path):
+                raise ConfigError("a model in memory has no test set of its own: give `test`")
+            test, settings = stored_examples(Path(listed[0]))
         names, reports = [], []
         tasks: set[str] = set()
         for number, model in enumerate(listed, 1):

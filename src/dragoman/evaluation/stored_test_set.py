@@ -1,4 +1,4 @@
-"""`stored_test_set`: the test set of a run, which `evaluate` scores if it is given no other."""
+"""The test set of a run, which is scored if no other is given: of pairs, labelled examples, or documents."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,11 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.base.errors import ConfigError
+from dragoman.base.files import run_of
+from dragoman.base.log import info
 from dragoman.base.settings.load import parse_settings
 from dragoman.checkpoint.folder import CONFIG, read_config
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.corpora.readers import read_references
-from dragoman.data.held_out.sets import HeldOutSets
+from dragoman.data.held_out.documents import TEST, HeldOutDocuments
+from dragoman.data.held_out.examples import find_examples, stored_corpus
+from dragoman.data.held_out.sets import FOLDER, HeldOutSets
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,32 @@ def stored_test_set(folder: Path, to: str | None, tags: Collection[str]) -> Stor
         [[line for each in read for line in each.references[number]] for number in range(count)],
         {"to": chosen[0].target_language, "tags": chosen[0].tags},
     )
+
+
+def stored_examples(folder: Path) -> tuple[Path, dict[str, Any]]:
+    """Return the labelled test examples that the run of a model folder held out, with the settings of the file.
+
+    Raises ConfigError if there are none.
+    """
+    path = find_examples(run_of(folder) / FOLDER, "test")
+    if path is None:
+        raise ConfigError(f"{folder} has no test set of its own: give labelled examples with --test FILE")
+    settings = stored_corpus(path).model_dump(mode="json", exclude_defaults=True, exclude={"path"})
+    info(f"Test set: the examples that training held out, {path}")
+    return path, settings
+
+
+def stored_documents(folder: Path) -> tuple[Path, list[str]]:
+    """Return the test documents that the run of a language model held out, with their file.
+
+    Raises ConfigError if there are none.
+    """
+    path = run_of(folder) / FOLDER / TEST
+    found = HeldOutDocuments.load(path.parent)
+    if found is None:
+        raise ConfigError(f"{folder} has no test set of its own: give a text with --text FILE")
+    info(f"Test set: the documents that training held out, {path}")
+    return path, list(found.test)
 
 
 def _test_sets(folder: Path) -> Sequence[CorpusConfig]:

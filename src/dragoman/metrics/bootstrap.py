@@ -1,13 +1,23 @@
 """Paired bootstrap resampling: a test of whether the difference between two systems is significant."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from dragoman.metrics.bleu_tokenizer import AUTO, choose_tokenizer
 from dragoman.metrics.registry import summed_metric
-from dragoman.metrics.resampling import Comparison, compare_resampled
+from dragoman.metrics.resampling import (
+    FEWEST_EXAMPLES,
+    Comparison,
+    compare_resampled,
+    interval_of,
+    resampled_counts,
+)
+from dragoman.metrics.score import Score
 from dragoman.metrics.summed import Statistics, SummedMetric
+
+_SAMPLES, _SEED = 1000, 12345
 
 
 def paired_bootstrap(
@@ -16,8 +26,8 @@ def paired_bootstrap(
     *references: Sequence[str],
     metric: str | SummedMetric = "bleu",
     tokenizer: str = AUTO,
-    samples: int = 1000,
-    seed: int = 12345,
+    samples: int = _SAMPLES,
+    seed: int = _SEED,
 ) -> Comparison:
     """Compare two systems on the same `samples` resampled test sets (Koehn 2004, as computed by sacrebleu).
 
@@ -44,8 +54,8 @@ def compare_statistics(
     summed: SummedMetric,
     references: int,
     *,
-    samples: int = 1000,
-    seed: int = 12345,
+    samples: int = _SAMPLES,
+    seed: int = _SEED,
 ) -> Comparison:
     """Compare two systems by their statistics (N, K), as `paired_bootstrap` does. references: number per sentence."""
     scores = [summed.exact(rows.sum(0)) for rows in (first, second)]
@@ -54,3 +64,15 @@ def compare_statistics(
     signature = f"{summed.signature(references)}|bs:{samples}|seed:{seed}"
     named = [summed.score_of(score, signature) for score in scores]
     return compare_resampled(named[0], named[1], resampled[0], resampled[1], samples=samples, seed=seed)
+
+
+def with_interval(score: Score, statistics: Statistics, summed: SummedMetric) -> Score:
+    """Return a score with the interval of its values on resampled test sets, unless there are too few sentences.
+
+    statistics: of the sentences, (N, K). The sets are those of `paired_bootstrap` with its defaults.
+    """
+    if len(statistics) < FEWEST_EXAMPLES:
+        return score
+    counts = resampled_counts(len(statistics), _SAMPLES, _SEED)
+    sums = np.concatenate([np.rint(each @ statistics) for each in counts])
+    return replace(score, interval=interval_of(summed.corpus(sums.astype(statistics.dtype))))

@@ -1,5 +1,6 @@
 """The verdict on translations: intervals of sacreBLEU, corpora that are gone or large, and what is advised."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from toy_language import ORDERS, PAIRS, sentence
 
 from dragoman.checkpoint.verdict import COPYING, DICTIONARY, Verdict
 from dragoman.metrics.metric import Outputs
+from dragoman.tasks.verdict.history import LearningState
 from dragoman.tasks.verdict.judge import JudgedModel, judge
 from dragoman.tasks.verdict.training_pairs import TrainingPairs
 
@@ -57,8 +59,33 @@ def test_perfect_translations_are_not_better_than_a_perfect_dictionary_but_than_
 )
 def test_advice_is_ordered_by_the_size_of_the_corpus(pairs: int, section: dict[str, Any], expected: list[str]) -> None:
     outputs = Outputs(SCRAMBLED, (REFERENCES,), SOURCES)
-    found = judge(JudgedModel("a", section, pairs, "test", outputs, "13a"), TrainingPairs(PAIRS), threads=1).advice
+    model = JudgedModel("a", section, pairs, "test", outputs, "13a", learning=LearningState.of(Path("a"), section))
+    found = judge(model, TrainingPairs(PAIRS), threads=1).advice
     assert len(found) == len(expected) and all(word in line for word, line in zip(expected, found, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("metric", "values", "expected"),
+    [("bleu", [1, 3, 4], True), ("bleu", [1, 4, 4], False), ("loss", [3, 2, 1], True), ("loss", [3, 1, 2], False)],
+)
+def test_longer_training_is_advised_if_the_last_validation_was_the_best(
+    metric: str, values: list[float], expected: bool, tmp_path: Path
+) -> None:
+    lines = [{"step": step, "epoch": 1, "seconds": 1, f"valid_{metric}": value} for step, value in enumerate(values)]
+    (tmp_path / "log.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    config = {"train": {"metric": metric, "max_steps": 5}}
+    learning = LearningState.of(tmp_path, config)
+    assert learning.improving is expected
+    advised = learning.advice(is_poor=not expected)
+    assert (advised is not None) is expected
+    if advised is not None:
+        assert advised.startswith(
+            "train for longer: the last of 3 validations was the best one, when train.max_steps=5 ended the training"
+        )
+    assert LearningState.of(tmp_path, {"train": {"metric": metric}}).advice(True) is None  # patience ended the run
+    checkpoint = tmp_path / "checkpoints" / "step-1"
+    checkpoint.mkdir(parents=True)
+    assert LearningState.of(checkpoint, config).improving is expected
 
 
 def test_pairs_are_read_from_all_corpora_in_turn(tmp_path: Path) -> None:

@@ -95,8 +95,8 @@ def _data(meta: Meta, config: Mapping[str, Any]) -> list[str]:
     held_out = settings.get("held_out") if isinstance(settings, Mapping) else None
     note = [
         "",
-        "Pairs of these corpora were held out for validation and testing before training (folder `held_out`). No pair "
-        "with one of their sentences was trained on.",
+        "Some of these data were held out for validation and testing before training (folder `held_out`). Nothing with "
+        "the same text was trained on.",
     ]
     rows = ((name, _code(digest)) for name, digest in meta.data.items())
     return [*Table([("data set", "fingerprint"), *rows]).markdown(), *size, *(note if held_out else [])]

@@ -9,6 +9,7 @@ import typer
 from dragoman.cli.arguments import check_options, corpus_options, split_recipe
 from dragoman.cli.command import command
 from dragoman.cli.options import PairsFile, Quiet, ValidPairs, ValidSource, ValidTarget
+from dragoman.cli.results import print_judged
 from dragoman.cli.setting_names import check_setting_names
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def train(
 ) -> None:
     """Train a model.
 
-    Without a validation set, pairs are held out from the corpus for validation and testing (data.held_out).
+    Without a validation set, pairs, examples or documents are held out for validation and testing (data.held_out).
 
     `dragoman settings` lists all settings; the config.yaml of a run contains the values used.
     """
@@ -89,7 +90,7 @@ def train(
 def print_result(result: "TrainingResult") -> None:
     """Print the result of a run to stdout; with several processes, only in the first one."""
     if result.first:
-        print(result)
+        print_judged(str(result), result.verdict)
 
 
 def _config_of_run(out: Path | None, arguments: list[str]) -> Path:

@@ -218,17 +218,32 @@ class TextRules(Rules):
     items: ClassVar[str] = "passages"
     newlines: ClassVar[bool] = True
 
-    def __init__(self, config: TextCleaningConfig, origin: str = "the corpus", *, single_lines: bool = False) -> None:
+    def __init__(
+        self,
+        config: TextCleaningConfig,
+        origin: str = "the corpus",
+        *,
+        single_lines: bool = False,
+        held_out: SentenceKeys | None = None,
+    ) -> None:
         """origin: name of the corpus in error messages. single_lines: whether each passage is in one line of the file,
-        whose text may contain newlines, as in JSON Lines.
+        whose text may contain newlines, as in JSON Lines. held_out: documents that are held out, each of one passage.
         """
         self.config, self.origin, self.single_lines, self.side_names = config, origin, single_lines, (origin,)
+        self.held_out = held_out
 
     def check(self, item: Passage) -> Checked:
         """Repair a passage, and return it with the first rule that it breaks.
 
         Raises DataError for invalid UTF-8 if `broken_utf8` is error.
         """
+        checked, keys = self._check_alone(item), self.held_out
+        if keys is not None and checked.rule is None and item.begins and item.ends:
+            return checked._replace(rule="held_out") if keys.contain_text(checked.item.text) else checked
+        return checked
+
+    def _check_alone(self, item: Passage) -> Checked:
+        """Return a repaired passage with the first rule that it breaks, other than `held_out`."""
         config, text = self.config, item.text
         if has_broken_utf8(text):
             if config.enabled and config.broken_utf8 == "skip":

@@ -37,7 +37,10 @@ def sentence_key(text: str) -> int:
 
 @dataclass(frozen=True)
 class SentenceKeys:
-    """The keys of both sides of held-out pairs. A side is compared only with the same side of other pairs."""
+    """The keys of both sides of held-out pairs. A side is compared only with the same side of other pairs.
+
+    Those of held-out texts are `sources`.
+    """
 
     sources: frozenset[int]
     targets: frozenset[int]
@@ -47,6 +50,15 @@ class SentenceKeys:
         """Return the keys of the sources and targets of pairs."""
         keys = [(sentence_key(source), sentence_key(target)) for source, target in pairs]
         return cls(frozenset(source for source, _ in keys), frozenset(target for _, target in keys))
+
+    @classmethod
+    def of_texts(cls, texts: Iterable[str]) -> Self:
+        """Return the keys of texts."""
+        return cls(frozenset(map(sentence_key, texts)), frozenset())
+
+    def contain_text(self, text: str) -> bool:
+        """Return whether a text is a near-duplicate of one of the texts."""
+        return sentence_key(text) in self.sources
 
     def contain(self, source: str, target: str) -> bool:
         """Return whether the source or the target of a pair is a near-duplicate of one of the sentences."""

@@ -80,17 +80,29 @@ def prepare_texts(
     sample: int = SAMPLE,
     workers: int | None = None,
     language: str | None = None,
+    held_out: SentenceKeys | None = None,
 ) -> PreparedCorpora:
     """Clean and tokenise documents, or reuse the result of an earlier call in `folder`. The log states which.
 
     block: number of labels per block of a document, see `TextDataset`; the last block may be shorter. text:
     settings to learn one vocabulary, which is used as source and target, or existing tokenizers, whose target tokenizer
-    is used. language: code of the language, whose scripts cleaning expects. For other arguments, reuse and errors, see
-    `prepare`.
+    is used. language: code of the language, whose scripts cleaning expects. held_out: documents that are dropped. For
+    other arguments, reuse and errors, see `prepare`.
     """
     corpora = (corpora,) if isinstance(corpora, TextCorpusConfig) else tuple(corpora)
     folder = Path(folder)
-    return _TextPreparation(corpora, cleaning, text, folder, temperature, sample, workers, block, language).run()
+    return _TextPreparation(
+        corpora,
+        cleaning,
+        text,
+        folder,
+        temperature,
+        sample,
+        workers,
+        held_out=held_out,
+        block=block,
+        language=language,
+    ).run()
 
 
 @dataclass
@@ -160,8 +172,9 @@ class _PairPreparation(Preparation[CorpusConfig, CleaningConfig]):
 
 @dataclass
 class _TextPreparation(Preparation[TextCorpusConfig, TextCleaningConfig]):
-    block: int
+    block: int = 0
     language: str | None = None
+    held_out: SentenceKeys | None = None
 
     unit = "documents"
     dataset = TextDataset
@@ -178,7 +191,8 @@ class _TextPreparation(Preparation[TextCorpusConfig, TextCleaningConfig]):
         return self.cleaning.with_languages(self.language)
 
     def rules(self, corpus: TextCorpusConfig) -> TextRules:
-        return TextRules(self.cleaning_of(corpus), str(corpus), single_lines=corpus.jsonl is not None)
+        single_lines = corpus.jsonl is not None
+        return TextRules(self.cleaning_of(corpus), str(corpus), single_lines=single_lines, held_out=self.held_out)
 
     @property
     def normalizations(self) -> tuple[Normalization, ...]:

@@ -11,6 +11,7 @@ from dragoman.data.batches.plan import BatchConfig
 from dragoman.data.cleaning.config import TextCleaningConfig
 from dragoman.data.corpora.corpus import TextCorpora
 from dragoman.data.preparation.vocabulary import SAMPLE
+from dragoman.tasks.corpora.held_out_setting import HeldOutSetting
 from dragoman.text.unknown_tokens import MAX_UNKNOWN
 
 
@@ -80,12 +81,14 @@ class CorporaConfig(UnknownLimitConfig):
         return self
 
 
-class TextCorporaConfig(CorporaConfig):
+class TextCorporaConfig(HeldOutSetting, CorporaConfig):
     """Base class of the `data` sections of language models of all kinds, which learn from plain text."""
 
     train: TextCorpora = Field(description="Training text: one corpus, or a list of corpora.")
-    valid: TextCorpora = Field(
-        description="Held-out text, whose perplexity is reported: one corpus, or a list of corpora."
+    valid: TextCorpora | None = Field(
+        None,
+        description="Held-out text, whose perplexity is reported: one corpus, or a list of corpora; null: documents "
+        "that are held out from `train`.",
     )
     cleaning: TextCleaningConfig = Field(TextCleaningConfig(), description="Cleaning rules for documents.")
     vocabulary_sample: int = Field(
@@ -105,3 +108,7 @@ class TextCorporaConfig(CorporaConfig):
     def card(self) -> Mapping[str, Any]:
         """Return language and licence as fields of `Meta`."""
         return {"target_language": self.language, "licence": self.licence}
+
+    def with_stored_choices(self, stored: Self) -> Self:
+        """Return the settings, with the automatic choices for batches and sets copied from a stored run."""
+        return super().with_stored_choices(stored).with_stored_sizes(stored)

@@ -3,12 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
 from dragoman.base.log import info
-from dragoman.base.settings.config import Config
 from dragoman.data.cleaning.config import CleaningConfig
 from dragoman.data.cleaning.report import CleaningReport
 from dragoman.data.cleaning.sentence_keys import SentenceKeys
@@ -16,11 +15,12 @@ from dragoman.data.corpora.corpus import Corpora, CorpusConfig
 from dragoman.data.held_out.config import HeldOutConfig
 from dragoman.data.held_out.sets import FOLDER, HeldOutSets, hold_out, sentence_keys
 from dragoman.statistical.alignment.pair_scoring import pair_scoring
+from dragoman.tasks.corpora.held_out_setting import HeldOutSetting
 from dragoman.tasks.corpora.prepared_folder import prepared_folder
 from dragoman.training.run.folder import contains_run
 
 
-class PairSetsConfig(Config):
+class PairSetsConfig(HeldOutSetting):
     """Base class of `data` sections of tasks that learn from sentence pairs. Subclasses list the sets."""
 
     if TYPE_CHECKING:
@@ -47,29 +47,11 @@ class PairSetsConfig(Config):
         description="Test set, which `dragoman evaluate` scores without further arguments: one corpus, or a list of "
         "corpora; null: the test set that is held out, if any.",
     )
-    held_out: HeldOutConfig | None = Field(
-        None,
-        description="Hold out the sets that `valid` and `test` do not name from the training corpora; null: only if "
-        "`valid` is null. The sets are stored in the folder held_out of the run.",
-    )
 
     @property
     def test_sets(self) -> tuple[CorpusConfig, ...]:
         """The test sets that are named."""
         return self.test if isinstance(self.test, tuple) else () if self.test is None else (self.test,)
-
-    @property
-    def holds_out(self) -> bool:
-        """Whether pairs are held out from the training corpora."""
-        return self.held_out is not None or not self.valid_sets
-
-    def with_stored_sizes(self, stored: Self) -> Self:
-        """Return the settings, with the numbers of held-out pairs copied from a stored run where they are null."""
-        if not self.holds_out or stored.held_out is None:
-            return self
-        given = self.held_out or HeldOutConfig()
-        numbers = {name: getattr(given, name) or getattr(stored.held_out, name) for name in ("valid", "test")}
-        return self.model_copy(update={"held_out": given.model_copy(update=numbers)})
 
     def cleaning_of(self, corpus: CorpusConfig) -> CleaningConfig:
         """Return the cleaning rules of a corpus."""
@@ -116,7 +98,7 @@ class PairSets:
         """Return the `data` section with the numbers of held-out pairs instead of null."""
         if self.stored is None:
             return data
-        return data.model_copy(update={"held_out": (data.held_out or HeldOutConfig()).completed(self.stored.sizes)})
+        return data.with_sizes(self.stored.sizes)
 
     def report(self, reports: Iterable[CleaningReport]) -> None:
         """Log how many pairs are left out of training because they share a sentence with held-out pairs."""

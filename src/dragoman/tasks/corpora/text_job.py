@@ -7,12 +7,14 @@ import torch
 from torch import nn
 
 from dragoman.data.batches.plan import BatchPlan
+from dragoman.data.corpora.corpus import TextCorpusConfig
 from dragoman.data.held_out.check import Finding, TextSet, check_texts
 from dragoman.data.preparation.prepare import prepare_texts
 from dragoman.models.parts import count_parameters
 from dragoman.tasks.corpora.held_out_text import HeldOutText
 from dragoman.tasks.corpora.job import CorpusJob, check_block
 from dragoman.tasks.corpora.prepared_folder import prepared_folder
+from dragoman.tasks.corpora.text_sets import TextSets
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.training.objectives.objective import LossContext, Objective
@@ -21,18 +23,23 @@ from dragoman.training.objectives.objective import LossContext, Objective
 class TextJob(CorpusJob):
     """Base class of jobs whose examples are blocks of documents, with at most `data.block` tokens.
 
-    Subclasses set `_held_out`, the documents of the validation sets, and `_tokenizers`, None to learn a vocabulary.
+    Subclasses set `_held_out`, the documents of the validation sets that are named, and `_tokenizers`, None to learn a
+    vocabulary.
     """
 
     _held_out: Sequence[HeldOutText]
     _tokenizers: Tokenizers | None
+    _sets: TextSets
 
     def check_held_out(self) -> Iterator[Finding]:
         """Compare the held-out documents with the training corpora."""
         return check_texts(self.run.data.corpora, [TextSet(each.name, each.documents) for each in self._held_out])
 
     def prepare(self) -> None:
-        """Prepare the corpora as token shards, and choose the preset by the size of the corpora."""
+        """Hold out documents, prepare the corpora as token shards, and choose the preset by their size."""
+        self._sets = TextSets.open(self.run.data, self._held_out, self.run.out)
+        self._held_out = self._sets.texts
+        self.run = self.run.model_copy(update={"data": self._sets.complete(self.run.data)})
         data = self.run.data
         self.prepared = prepare_texts(
             data.corpora,
@@ -43,9 +50,19 @@ class TextJob(CorpusJob):
             temperature=data.temperature,
             sample=data.vocabulary_sample,
             language=data.language,
+            held_out=self._sets.keys,
         )
         self.check_unknown()
         self.resolve_settings(None, self.corpus_size)
+
+    @property
+    def valid_sets(self) -> Sequence[TextCorpusConfig]:
+        """The validation sets, named or held out."""
+        return self._sets.corpora
+
+    def store_inputs(self) -> None:
+        """Store the documents that are held out."""
+        self._sets.store(self.run.out)
 
     @property
     def block_special(self) -> int:

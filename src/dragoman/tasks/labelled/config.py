@@ -14,9 +14,10 @@ from dragoman.data.labelled.corpus import (
     Treebanks,
 )
 from dragoman.tasks.corpora.config import UnknownLimitConfig
+from dragoman.tasks.corpora.held_out_setting import HeldOutSetting
 from dragoman.tasks.head_run import HeadRun
 from dragoman.tasks.labelled.objective import ClassObjectiveConfig, TreeObjectiveConfig
-from dragoman.training.config import LoopConfig
+from dragoman.training.config import VALIDATE_EVERY, LoopConfig
 from dragoman.training.optimisers.schedule import ConstantConfig, LinearConfig
 from dragoman.training.task import Task
 
@@ -28,6 +29,8 @@ ParsingMetric = Literal["bracket_f1", "complete_match", "loss"]
 """The metrics that can select the best checkpoint of a task."""
 
 _BODY_PEAK = 0.04
+_MIN_INTERVAL = 50
+"""Minimum number of updates between validations of a run that only patience ends."""
 
 
 class LabelledDataConfig(UnknownLimitConfig):
@@ -46,13 +49,24 @@ class LabelledDataConfig(UnknownLimitConfig):
     licence: str | None = Field(None, description="Licence of the data, for the model card.")
 
     def with_stored_choices(self, stored: Self) -> Self:
-        """Return the settings, with the automatic choices for batches copied from a stored run."""
+        """Return the settings, with the automatic choices for batches, lengths and sets copied from a stored run."""
         batch = self.batch.with_stored_choices(stored.batch)
-        return self.model_copy(update={"batch": batch, "length": self.length or stored.length})
+        settings = self.model_copy(update={"batch": batch, "length": self.length or stored.length})
+        if isinstance(settings, HeldOutSetting) and isinstance(stored, HeldOutSetting):
+            settings = settings.with_stored_sizes(stored)
+        return settings
+
+    @property
+    def valid_sets(self) -> tuple[Any, ...]:
+        """The validation sets that are named."""
+        value = getattr(self, "valid", None)
+        return value if isinstance(value, tuple) else () if value is None else (value,)
 
     def names(self, field: Literal["train", "valid"]) -> str:
         """Return the names of the corpora of a field, for messages."""
         value = getattr(self, field)
+        if value is None:
+            return f"examples held out from {self.names('train')}"
         return ", ".join(map(str, value if isinstance(value, tuple) else (value,)))
 
 
@@ -94,12 +108,14 @@ class ClassificationTask(Task):
     kind: Literal["classification"] = "classification"
 
 
-class LabelledTextsConfig(LabelledDataConfig):
+class LabelledTextsConfig(HeldOutSetting, LabelledDataConfig):
     """Texts, or pairs of texts, with labels."""
 
     train: LabelledCorpora = Field(description="Training examples: one corpus, or a list of corpora.")
-    valid: LabelledCorpora = Field(
-        description="Held-out examples for validation, which determine early stopping and checkpoint selection."
+    valid: LabelledCorpora | None = Field(
+        None,
+        description="Held-out examples for validation, which determine early stopping and checkpoint selection; null: "
+        "examples that are held out from `train`.",
     )
 
 
@@ -153,12 +169,14 @@ class TaggingTask(Task):
     kind: Literal["tagging"] = "tagging"
 
 
-class TaggedDataConfig(LabelledDataConfig):
+class TaggedDataConfig(HeldOutSetting, LabelledDataConfig):
     """Sentences with one tag for each word."""
 
     train: TaggedCorpora = Field(description="Training sentences: one corpus, or a list of corpora.")
-    valid: TaggedCorpora = Field(
-        description="Held-out sentences for validation, which determine early stopping and checkpoint selection."
+    valid: TaggedCorpora | None = Field(
+        None,
+        description="Held-out sentences for validation, which determine early stopping and checkpoint selection; null: "
+        "sentences that are held out from `train`.",
     )
 
 
@@ -239,11 +257,6 @@ class TreebanksConfig(LabelledDataConfig):
         """The training treebanks."""
         return self.train if isinstance(self.train, tuple) else (self.train,)
 
-    @property
-    def valid_sets(self) -> tuple[TreebankCorpusConfig, ...]:
-        """The validation sets."""
-        return self.valid if isinstance(self.valid, tuple) else (self.valid,)
-
     @model_validator(mode="after")
     def _check_weights(self) -> Self:
         if any(each.weight != 1 for each in self.valid_sets):
@@ -287,3 +300,12 @@ def check_smoothing(head: str, objective: TreeObjectiveConfig, key: str) -> None
         raise ValueError(
             f"{key}.label_smoothing does not apply to a head of kind chart, which is trained with a margin: remove it"
         )
+
+
+def validation_interval(updates: int, limited: bool) -> int:
+    """Return the default number of updates between validations.
+
+    It is one epoch of `updates` updates, but at most `VALIDATE_EVERY`. limited: whether the length of the run is
+    limited. If not, patience ends the run, which needs enough updates to observe an improvement.
+    """
+    return min(VALIDATE_EVERY, updates if limited else max(updates, _MIN_INTERVAL))

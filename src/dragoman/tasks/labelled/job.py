@@ -19,6 +19,7 @@ from dragoman.data.batches.epoch import Part
 from dragoman.data.batches.labelled import LabelledBatch
 from dragoman.data.batches.plan import BatchPlan, plan_epoch
 from dragoman.data.held_out.check import Finding, check_examples
+from dragoman.data.held_out.examples import HeldOutExamples
 from dragoman.inference.prediction.heads.inputs import ModelInput
 from dragoman.inference.prediction.heads.readers import ReaderSettings, reader_of
 from dragoman.inference.prediction.heads.report import compare_with_labels
@@ -31,7 +32,8 @@ from dragoman.models.kinds.encoder_only import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.parts import count_parameters
 from dragoman.tasks.corpora.job import activation_bytes
 from dragoman.tasks.labelled.card import training_facts, write_card_section
-from dragoman.tasks.labelled.config import LabelledRun
+from dragoman.tasks.labelled.config import LabelledRun, validation_interval
+from dragoman.tasks.labelled.held_out import open_sets, store_sets
 from dragoman.tasks.labelled.objective import LabelObjective
 from dragoman.tasks.labelled.rows import Row, collate_rows, count_labels
 from dragoman.tasks.labelled.unknown_labels import check_labels
@@ -41,13 +43,9 @@ from dragoman.tasks.start.settings import StartedRun
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers, train_tokenizers
 from dragoman.text.unknown_tokens import UnknownTokens, check_unknown, has_unknown_tokens
-from dragoman.training.config import VALIDATE_EVERY
 from dragoman.training.objectives.objective import Objective
 from dragoman.training.task import Content, Job
 from dragoman.training.validation import Validation
-
-_MIN_INTERVAL = 50
-"""Minimum number of updates between validations of a run that only patience ends."""
 
 _CARD_SAMPLE = 200
 """Number of held-out examples from whose texts the model card's language is detected."""
@@ -71,6 +69,7 @@ class LabelledJob(Job):
         self.train, self.valid = self.read(run)
         started = started or load_encoder(run)
         self._tokenizers, self._task = started.tokenizers, task
+        self._sets: HeldOutExamples[Any] | None = None
         super().__init__(started.run, started.start)
 
     unit = "labels"
@@ -150,12 +149,15 @@ class LabelledJob(Job):
 
     def check_held_out(self) -> Iterator[Finding]:
         """Compare the texts and labels of the held-out examples with those of the training examples."""
+        if self.run.data.valid is None:  # chosen by `prepare`, without overlap
+            return
         yield from self.check_labels()
         train, valid = (list(map(self.texts, examples)) for examples in (self.train, self.valid))
         yield from check_examples(train, valid, self.run.data.names("valid"))
 
     def prepare(self) -> None:
-        """Learn the vocabulary, resolve the settings, and encode the examples."""
+        """Hold out examples, learn the vocabulary, resolve the settings, and encode the examples."""
+        self._hold_out()
         run = self.run
         if self._tokenizers is None:
             subword = run.text.subword.with_size(len(self.train))
@@ -186,6 +188,23 @@ class LabelledJob(Job):
             updates = -(-len(self.plan(0)) // self.batches_per_update)
             train = train.model_copy(update={"validate_every": validation_interval(updates, train.limited)})
             self.run = self.run.model_copy(update={"train": train})
+
+    def _hold_out(self) -> None:
+        """Hold out the sets that the recipe does not name."""
+        data = self.run.data
+        self._sets = open_sets(data, self.run.out, self.train, self._text, self.labels)
+        if self._sets is not None:
+            self.train = self._sets.remaining(self.train, self._text)
+            self.valid = self.valid or self._sets.valid
+            self.run = self.run.model_copy(update={"data": data.with_sizes(self._sets.sizes)})  # type: ignore[attr-defined]
+
+    def _text(self, example: Any) -> str:
+        """Return the text by which an example is held out."""
+        return self.texts(example)[0]
+
+    def store_inputs(self) -> None:
+        """Store the examples that are held out."""
+        store_sets(self._sets, self.run.out)
 
     @property
     def size(self) -> int:
@@ -381,15 +400,6 @@ class LabelledJob(Job):
     def fingerprints(self) -> dict[str, str]:
         """The fingerprint of the training examples, by the names of their corpora."""
         return {self.run.data.names("train"): self.contents["data"].fingerprint}
-
-
-def validation_interval(updates: int, limited: bool) -> int:
-    """Return the default number of updates between validations.
-
-    It is one epoch of `updates` updates, but at most `VALIDATE_EVERY`. limited: whether the length of the run is
-    limited. If not, patience ends the run, which needs enough updates to observe an improvement.
-    """
-    return min(VALIDATE_EVERY, updates if limited else max(updates, _MIN_INTERVAL))
 
 
 def _fingerprint(examples: Sequence[Any]) -> str:

@@ -44,7 +44,7 @@ class ClassificationJob(LabelledJob):
 
     def read(self, run: ClassificationRun) -> tuple[list[LabelledText], list[LabelledText]]:
         """Read the examples. See `LabelledJob.read`."""
-        return read_labelled(run.data.train), read_labelled(run.data.valid)
+        return read_labelled(run.data.train), [] if run.data.valid is None else read_labelled(run.data.valid)
 
     def texts(self, example: LabelledText) -> Sequence[str]:
         """Return the text, or both texts of a pair."""
@@ -79,7 +79,8 @@ class RegressionJob(LabelledJob):
 
     def read(self, run: RegressionRun) -> tuple[list[LabelledText], list[LabelledText]]:
         """Read the examples. See `LabelledJob.read`."""
-        return read_labelled(run.data.train, numbers=True), read_labelled(run.data.valid, numbers=True)
+        valid = [] if run.data.valid is None else read_labelled(run.data.valid, numbers=True)
+        return read_labelled(run.data.train, numbers=True), valid
 
     def texts(self, example: LabelledText) -> Sequence[str]:
         """Return the text, or both texts of a pair."""
@@ -109,7 +110,7 @@ class TaggingJob(LabelledJob):
 
     def read(self, run: TaggingRun) -> tuple[list[TaggedSentence], list[TaggedSentence]]:
         """Read the sentences. See `LabelledJob.read`."""
-        return read_tagged(run.data.train), read_tagged(run.data.valid)
+        return read_tagged(run.data.train), [] if run.data.valid is None else read_tagged(run.data.valid)
 
     def texts(self, example: TaggedSentence) -> Sequence[str]:
         """Return the sentence, with spaces between the words."""

@@ -25,9 +25,11 @@ BLOCK = 256
 class TextDataConfig(TextCorporaConfig):
     """Corpora and their batching."""
 
-    valid: TextCorpora = Field(
+    valid: TextCorpora | None = Field(
+        None,
         description="Held-out text for validation, which determines early stopping and checkpoint selection: one "
-        "corpus, or a list of corpora over which the loss per token is averaged."
+        "corpus, or a list of corpora over which the loss per token is averaged; null: documents that are held out "
+        "from `train`.",
     )
     cleaning: TextCleaningConfig = Field(
         TextCleaningConfig(),
@@ -112,6 +114,8 @@ class LanguageModelRun(RunConfig):
     @model_validator(mode="after")
     def _check_metric(self) -> Self:
         plain = [str(corpus) for corpus in self.data.valid_sets if corpus.template is None]
+        if metrics_with(self.train.metric) and not self.data.valid_sets:
+            raise ValueError(f"train.metric={self.train.metric} needs a validation set with a template: set data.valid")
         if metrics_with(self.train.metric) and plain:
             raise ValueError(
                 f"train.metric={self.train.metric} compares generated texts with the targets of records, but the "

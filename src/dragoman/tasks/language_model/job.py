@@ -78,7 +78,7 @@ class LanguageModelJob(TextJob):
         language_model = LanguageModel(model, self.tokenizer, None, block, run.search.model_dump(mode="json"))
         records = {
             text.name: RecordValidator(text, read_references(corpus.as_records()), language_model, block, metrics)
-            for text, corpus in zip(self._held_out, run.data.valid_sets, strict=True)
+            for text, corpus in zip(self._held_out, self.valid_sets, strict=True)
         }
         return ValidationSets(records, (*METRICS, *metrics))
 

@@ -16,7 +16,8 @@ from dragoman.models.heads.union import SeveralHeadsConfig
 from dragoman.models.parts import count_parameters
 from dragoman.tasks.corpora.job import activation_bytes
 from dragoman.tasks.labelled.card import training_facts, write_training_section
-from dragoman.tasks.labelled.job import LabelledJob, validation_interval
+from dragoman.tasks.labelled.config import validation_interval
+from dragoman.tasks.labelled.job import LabelledJob
 from dragoman.tasks.labelled.jobs import AnsweringJob, ClassificationJob, RegressionJob, TaggingJob
 from dragoman.tasks.labelled.parsing import ParsingJob
 from dragoman.tasks.multi_task.config import MultiTaskRun

@@ -23,6 +23,7 @@ from dragoman.models.kinds.ngram import NgramModel
 from dragoman.statistical.ngrams.counts import count_ngrams
 from dragoman.tasks.corpora.held_out_text import HeldOutText
 from dragoman.tasks.corpora.prepared_folder import prepared_folder
+from dragoman.tasks.corpora.text_sets import TextSets
 from dragoman.tasks.estimation import EstimationResult
 from dragoman.tasks.language_model.validator import METRICS
 from dragoman.tasks.ngram_language_model.config import NgramRun
@@ -42,8 +43,10 @@ def estimate_ngram_model(run: NgramRun) -> EstimationResult:
     """
     check_readable(*run.data.corpora)
     run, tokenizers = load_vocabulary(run)
-    held_out = [HeldOutText(str(corpus), read_texts(corpus)) for corpus in run.data.valid_sets]
-    report(check_texts(run.data.corpora, [TextSet(each.name, each.documents) for each in held_out]))
+    named = [HeldOutText(str(corpus), read_texts(corpus)) for corpus in run.data.valid_sets]
+    report(check_texts(run.data.corpora, [TextSet(each.name, each.documents) for each in named]))
+    sets = TextSets.open(run.data, named, run.out)
+    held_out, run = sets.texts, run.model_copy(update={"data": sets.complete(run.data)})
     prepared = prepare_texts(
         run.data.corpora,
         run.data.cleaning,
@@ -52,6 +55,7 @@ def estimate_ngram_model(run: NgramRun) -> EstimationResult:
         _WHOLE_DOCUMENTS,
         sample=run.data.vocabulary_sample,
         language=run.data.language,
+        held_out=sets.keys,
     )
     _check_unknown(run, prepared, held_out)
     tokenizer = prepared.tokenizers.target
@@ -65,12 +69,13 @@ def estimate_ngram_model(run: NgramRun) -> EstimationResult:
     validation = average_validations(METRICS, validations) if len(validations) > 1 else next(iter(validations.values()))
     meta = Meta(
         step=0,
-        scores=_scores(validation, run.data.valid_names),
+        scores=_scores(validation, ", ".join(map(str, sets.corpora))),
         data=dict(zip(map(str, run.data.corpora), prepared.fingerprints, strict=True)),
         **run.data.card(),
     )
     vocabulary, samples = Tokenizers(tokenizer, tokenizer), {"target": held_out[0].documents}
     write_model_folder(run.out, model_parameters(model), dump_settings(run), vocabulary, meta, samples=samples)
+    sets.store(run.out)
     return EstimationResult(run.out, 0, validation, "", ())
 
 

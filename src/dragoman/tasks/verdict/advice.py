@@ -5,6 +5,7 @@ from typing import Any
 
 from dragoman.checkpoint.systems import NEURAL
 from dragoman.checkpoint.verdict import Verdict
+from dragoman.tasks.verdict.history import LearningState
 
 FEW_PAIRS = 30_000
 """Number of pairs below which a model that starts from random parameters lacks data above all.
@@ -16,20 +17,19 @@ about 10,000 to 20,000 sentence pairs if the neural model is as small as the cor
 _MANY_PAIRS = 1_000_000
 _UNSEEN = 0.02
 """Fraction of unseen words from which they are mentioned."""
-_LIMITS = ("max_steps", "max_epochs", "max_minutes")
 
 
-def advice(verdict: Verdict, config: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what would help this model, most likely first. config: the settings of its run."""
-    return tuple(_advice(verdict, config))
+def advice(verdict: Verdict, config: Mapping[str, Any], learning: LearningState | None = None) -> tuple[str, ...]:
+    """Return what would help this model, most likely first. config, learning: the settings and the state of its run."""
+    return tuple(_advice(verdict, config, learning))
 
 
-def _advice(verdict: Verdict, config: Mapping[str, Any]) -> Iterator[str]:
+def _advice(verdict: Verdict, config: Mapping[str, Any], learning: LearningState | None) -> Iterator[str]:
     train, model = (_section(config, name) for name in ("train", "model"))
     pairs, is_statistical = verdict.pairs, model.get("kind") == "statistical"
-    limits = [f"train.{name}={train[name]:g}" for name in _LIMITS if train.get(name) is not None]
-    if verdict.is_poor and limits and verdict.system == NEURAL:
-        yield f"train for longer: {' and '.join(limits)} limited the training (dragoman train --resume, higher limit)"
+    has_neural = verdict.system == NEURAL or bool(verdict.choice)
+    if learning is not None and has_neural and (longer := learning.advice(verdict.is_poor)) is not None:
+        yield longer
     few = pairs is not None and pairs < FEW_PAIRS
     starts = "start from a pre-trained model, which knows words that your corpus lacks: train.start=FOLDER"
     if few:

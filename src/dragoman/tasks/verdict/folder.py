@@ -8,6 +8,7 @@ from dragoman.checkpoint.systems import NEURAL, describe_choice
 from dragoman.checkpoint.verdict import Verdict
 from dragoman.data.held_out.sets import HeldOutSets
 from dragoman.metrics.metric import Outputs
+from dragoman.tasks.verdict.history import LearningState
 from dragoman.tasks.verdict.judge import JudgedModel, judge
 from dragoman.tasks.verdict.training_pairs import TrainingPairs
 
@@ -42,7 +43,8 @@ def judge_folder(
         metric = "chrF2" if isinstance(train, dict) and train.get("metric") == "chrf" else "BLEU"
         choice = describe_choice(folder, meta.systems, system, metric)
         name += f" ({next(each.title for each in meta.systems if each.name == system)})"
-    model = JudgedModel(name, config, sum(lengths) or None, data, outputs, tokenizer, system, choice)
+    learning = LearningState.of(folder, config)
+    model = JudgedModel(name, config, sum(lengths) or None, data, outputs, tokenizer, system, choice, learning)
     held_out = HeldOutSets.of_model(folder)
     keys = None if held_out is None else held_out.keys()
     return judge(model, TrainingPairs.of_run(config, language, keys), threads)

@@ -14,6 +14,7 @@ from dragoman.metrics.metric import Outputs
 from dragoman.metrics.summed import SummedMetric
 from dragoman.tasks.verdict.advice import advice
 from dragoman.tasks.verdict.dictionary import WordDictionary
+from dragoman.tasks.verdict.history import LearningState
 from dragoman.tasks.verdict.training_pairs import TrainingPairs
 
 _LEVEL = 0.05
@@ -26,7 +27,7 @@ class JudgedModel:
 
     name: of the model. config: settings of its run. pairs: number of its training pairs, if it is known. data: name of
     the test set. outputs: translations, references and sources. tokenizer: that of BLEU. system, choice: as in
-    `Verdict`.
+    `Verdict`. learning: the validations of its run.
     """
 
     name: str
@@ -37,6 +38,7 @@ class JudgedModel:
     tokenizer: str
     system: str = NEURAL
     choice: str = ""
+    learning: LearningState | None = None
 
 
 def judge(model: JudgedModel, training: TrainingPairs, threads: int | None = None) -> Verdict:
@@ -75,7 +77,7 @@ def judge(model: JudgedModel, training: TrainingPairs, threads: int | None = Non
         source=source,
         target=target,
     )
-    return verdict.model_copy(update={"advice": advice(verdict, model.config)})
+    return verdict.model_copy(update={"advice": advice(verdict, model.config, model.learning)})
 
 
 def _compare(

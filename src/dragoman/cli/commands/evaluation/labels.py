@@ -11,6 +11,7 @@ from dragoman.cli.options import Device, Model, PredictionEngine, PredictionPrec
 
 
 @command(
+    "dragoman evaluate labels runs/sentiment",
     "dragoman evaluate labels runs/sentiment --test reviews.tsv",
     "dragoman evaluate labels runs/small --compare runs/large --test reviews.tsv",
     files="--test",
@@ -19,7 +20,14 @@ def labels(
     model: Model,
     settings: TestSettings = None,
     *,
-    test: Annotated[list[Path], typer.Option("--test", help="Labelled examples, or the nodes of a graph; repeatable.")],
+    test: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--test",
+            help="Labelled examples, or the nodes of a graph; repeatable (default: the examples that training held "
+            "out).",
+        ),
+    ] = None,
     compare: Compare = None,
     confusion: Annotated[
         Path | None,
@@ -49,17 +57,20 @@ def labels(
     The head of the model determines the metrics: accuracy and F1 of classes and tags, correlations of numbers, exact
     match and F1 of answers, or bracket F1 of trees.
     """
-    from dragoman.base.errors import ConfigError
+    from dragoman.base.errors import ConfigError, reject_options
     from dragoman.base.files import check_new_files
     from dragoman.evaluation.evaluate_labels import evaluate_labels
 
-    if confusion is not None and len(test) > 1:
+    tests: list[Path | None] = [*(test or [None])]
+    if confusion is not None and len(tests) > 1:
         raise ConfigError("--confusion draws the matrix of one test set: give --test once")
-    check_new_files({"--confusion": confusion}, *test)
+    if test is None:
+        reject_options({"KEY=VALUE": settings}, "with --test FILE")
+    check_new_files({"--confusion": confusion}, *tests)
     arguments: dict[str, Any] = {"vectors": vectors, "task": task, "device": device, "threads": threads}
     arguments |= {name: value for name, value in (("engine", engine), ("precision", precision)) if value is not None}
     models = [model, *(compare or [])]
-    results = [(each, evaluate_labels(models, each, settings or (), **arguments)) for each in test]
+    results = [(each, evaluate_labels(models, each, settings or (), **arguments)) for each in tests]
     if confusion is not None:
         matrix = results[0][1].reports[0].confusion
         if matrix is None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,8 +10,12 @@ from dragoman.cli.command import command
 from dragoman.cli.commands.evaluation.options import Json, print_json
 from dragoman.cli.options import BatchSize, Device, DocumentsOption, Heading, Model, Quiet, Stride, Threads
 
+if TYPE_CHECKING:
+    from dragoman.data.corpora.inputs import Lines
+
 
 @command(
+    "dragoman evaluate perplexity runs/lm",
     "dragoman evaluate perplexity runs/lm --text test.txt",
     "dragoman evaluate perplexity runs/lm --text book.txt --documents file",
     files="--text",
@@ -19,7 +23,10 @@ from dragoman.cli.options import BatchSize, Device, DocumentsOption, Heading, Mo
 def perplexity(
     model: Model,
     *,
-    text: Annotated[list[Path], typer.Option("--text", help="Text; repeatable.")],
+    text: Annotated[
+        list[Path] | None,
+        typer.Option("--text", help="Text; repeatable (default: the documents that training held out for testing)."),
+    ] = None,
     documents: DocumentsOption = None,
     heading: Heading = None,
     stride: Stride = None,
@@ -36,26 +43,34 @@ def perplexity(
     """
     from dragoman.base.errors import ConfigError, reject_options
     from dragoman.evaluation.denoising import is_denoising_folder
+    from dragoman.evaluation.stored_test_set import stored_documents
     from dragoman.exchange.ctranslate2.folder import check_model_kind
 
     division: dict[str, Any] = {"documents": documents, "heading": heading, "threads": threads}
-    if is_denoising_folder(model):
+    is_denoising = is_denoising_folder(model)
+    if is_denoising:
         reject_options({"--stride": stride}, "with a language model")
-        _print_restoring(model, text, as_json, {**division, "device": device})
     elif check_model_kind(model, "score").reads_source:
         raise ConfigError(
             f"{model} is a translation model: dragoman score computes the perplexity of translations, with --source "
             "FILE and --target FILE"
         )
+    if not text:
+        reject_options({"--documents": documents, "--heading": heading}, "with --text FILE")
+    texts: list[tuple[Path, Lines]] = [(each, each) for each in text] if text else [stored_documents(model)]
+    if is_denoising:
+        _print_restoring(model, texts, as_json, {**division, "device": device})
     else:
-        _print_perplexities(model, text, device, as_json, {**division, "stride": stride, "batch_size": batch_size})
+        _print_perplexities(model, texts, device, as_json, {**division, "stride": stride, "batch_size": batch_size})
 
 
-def _print_restoring(model: Path, texts: Sequence[Path], as_json: bool, arguments: dict[str, Any]) -> None:
-    """Print the perplexities of restoring each text. arguments: of `evaluate_denoising`."""
+def _print_restoring(
+    model: Path, texts: Sequence[tuple[Path, "Lines"]], as_json: bool, arguments: dict[str, Any]
+) -> None:
+    """Print the perplexities of restoring each text. texts: name and content. arguments: of `evaluate_denoising`."""
     from dragoman.evaluation.denoising import evaluate_denoising
 
-    results = [(text, evaluate_denoising(model, text, **arguments)) for text in texts]
+    results = [(name, evaluate_denoising(model, text, **arguments)) for name, text in texts]
     if as_json:
         print_json({"texts": [{"text": str(text), **each.as_json()} for text, each in results]})
         return
@@ -65,15 +80,15 @@ def _print_restoring(model: Path, texts: Sequence[Path], as_json: bool, argument
 
 
 def _print_perplexities(
-    model: Path, texts: Sequence[Path], device: str | None, as_json: bool, arguments: dict[str, Any]
+    model: Path, texts: Sequence[tuple[Path, "Lines"]], device: str | None, as_json: bool, arguments: dict[str, Any]
 ) -> None:
-    """Print the perplexities of a language model on each text. arguments: of `score`."""
+    """Print the perplexities of a language model on each text. texts: name and content. arguments: of `score`."""
     from dragoman.evaluation.score import score
     from dragoman.inference.load import model_for
     from dragoman.text.tokenizers import Tokenizers
 
     loaded = model_for("score", model, device)
-    results = [(text, score(loaded, text, **arguments)) for text in texts]
+    results = [(name, score(loaded, text, **arguments)) for name, text in texts]
     tokenizer = Tokenizers.load(model).target
     if as_json:
         values = [{"text": str(text), "documents": len(each.each), **each.total.as_json()} for text, each in results]

@@ -1,5 +1,6 @@
 """`dragoman evaluate translations`: score translations against references."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -7,9 +8,12 @@ import typer
 
 from dragoman.cli.arguments import check_settings, pairs_of
 from dragoman.cli.command import command
+from dragoman.cli.commands.evaluation.labels import labels
 from dragoman.cli.commands.evaluation.options import Json, print_json
+from dragoman.cli.commands.evaluation.perplexity import perplexity
 from dragoman.cli.option_groups import SearchOptions
 from dragoman.cli.options import BatchSize, Device, Divide, Ensemble, PairsFile, Quiet, SearchSettings, System, Threads
+from dragoman.cli.results import print_judged
 
 if TYPE_CHECKING:
     from dragoman.evaluation.results import Evaluation
@@ -99,11 +103,16 @@ def translations(
     """Score translations by BLEU, chrF and TER with their signatures.
 
     A model translates --source as `dragoman translate` does; without files, the test set that its run held out or that
-    data.test names. Several systems are compared by paired bootstrap.
+    data.test names. Several systems are compared by paired bootstrap. A model of another kind is scored on what its run
+    held out, as by `evaluate labels` or `evaluate perplexity`.
     """
     from dragoman.base.errors import reject_options
     from dragoman.evaluation.evaluate import evaluate
 
+    files = (reference, hypothesis, source, pairs, search, ensemble)
+    if model is not None and not any(files) and (scores := _other_scores(model)) is not None:
+        scores(model, as_json=as_json, device=device, threads=threads)
+        return
     if str(model).startswith("pairs."):  # without a model, the first argument is a setting
         model, search = None, [str(model), *(search or [])]
     check_settings(search or [], "search.minimum_length=3", "--source FILE --reference FILE")
@@ -140,4 +149,17 @@ def translations(
     if as_json:
         print_json(result.as_json())
     elif explanation := result.explanation():
-        print(explanation)
+        print_judged(explanation, result.verdict)
+
+
+def _other_scores(model: Path) -> Callable[..., None] | None:
+    """Return the command that scores a model that does not translate on its own test set; None without such a set."""
+    from dragoman.base.files import run_of
+    from dragoman.data.held_out.documents import TEST
+    from dragoman.data.held_out.examples import find_examples
+    from dragoman.data.held_out.sets import FOLDER
+
+    sets = run_of(model) / FOLDER
+    if find_examples(sets, "test") is not None:
+        return labels
+    return perplexity if (sets / TEST).is_file() else None
