@@ -19,7 +19,7 @@ help:
 	@echo "make demo      train on the built-in corpus and show the results"
 	@echo "make test      the tests that every change must pass; takes minutes"
 	@echo "make test-room ROOM=decode  the tests of one package; ROOM=nn/attention those of one of its folders"
-	@echo "make test-docs  the commands, examples and lecture pages of the documentation"
+	@echo "make test-docs  the commands, examples and lecture pages of the documentation, and the walks of new users"
 	@echo "make test-all  all tests, including the slow ones"
 	@echo "make test-levels  the numerical tests at each level of instructions that the processor has"
 	@echo "make docs      build the documentation into build/docs; open build/docs/index.html"
@@ -51,7 +51,7 @@ room:
 	    "nn/attention" | fold -s -w 100 >&2; exit 1; }
 
 test-docs: $(VENV)/.dev
-	$(PYTEST) -m "commands and not slow" $(PYTEST_ARGS) tests/documentation tests/addons/lecture
+	$(PYTEST) -m "commands and not slow" $(PYTEST_ARGS) tests/documentation tests/first_hour tests/addons/lecture
 
 test-all: $(VENV)/.dev
 	$(PYTEST) --hypothesis-profile=thorough $(PYTEST_ARGS)

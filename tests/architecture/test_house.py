@@ -88,7 +88,7 @@ def test_test_files_have_unique_names_and_no_packages() -> None:
 
 def test_tests_are_in_the_folders_of_the_packages() -> None:
     packages, rooms = folders(ROOT / "src" / "dragoman"), folders(ROOT / "tests")
-    others = {"architecture", "benchmarks", "documentation", "extending", "fixtures", "gpu"}
+    others = {"architecture", "benchmarks", "documentation", "extending", "first_hour", "fixtures", "gpu"}
     assert rooms - others == packages
     assert folders(ROOT / "tests" / "addons") == folders(ROOT / "src" / "dragoman" / "addons")
 

@@ -1,11 +1,13 @@
 """`--pairs`: one file of sentence pairs, in any format, in the place of two files."""
 
+import gzip
 import json
 from pathlib import Path
 
 import pytest
 
 from dragoman.cli.main import main
+from dragoman.cli.moses_files import moses_files
 
 ROWS = [("Hund läuft .", "dog runs ."), ("Katze schläft .", "cat sleeps ."), ("Hund schläft .", "dog sleeps .")]
 
@@ -39,6 +41,28 @@ def test_the_columns_are_settings(table: Path, tmp_path: Path, capsys: pytest.Ca
     command = ["evaluate", "--pairs", str(table), "--hypothesis", str(tmp_path / "de"), "--metric", "chrf", "--json"]
     assert main([*command, "pairs.source_code=en"]) == 0
     assert json.loads(capsys.readouterr().out)["systems"][0]["scores"][0]["value"] == pytest.approx(100)
+
+
+def test_the_prefix_of_two_files_is_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.de").write_text("".join(f"{one}\n" for one, _ in ROWS), encoding="utf-8")
+    with gzip.open("own.en.gz", "wt", encoding="utf-8") as file:
+        file.writelines(f"{other}\n" for _, other in ROWS)
+    own, direction = ["--pairs", "own"], ["--source", "en", "--target", "de"]
+    named = ["--source", "own.en.gz", "--target", "own.de"]
+    for command in (["align"], ["data", "check"], ["data", "split", "--out", "split"]):
+        code, printed = main([*command, *own, *direction]), capsys.readouterr().out
+        assert (code, printed) == (main([*command, *named]), capsys.readouterr().out), command
+        assert main([*command, *own]) == 2
+        assert "own stands for own.de, own.en.gz: say which is the source" in capsys.readouterr().err
+    for language in ("de", "en"):
+        (tmp_path / f"book.en-de.{language}").write_text("a\nb\n")
+    assert moses_files(Path("book.en-de")) == (Path("book.en-de.en"), Path("book.en-de.de"))
+    assert moses_files(Path("book.en-de.en")) is None and moses_files(Path("other")) is None
+    assert main(["train", *own, "--source", "en", "--target", "fr", "--out", "run"]) == 2
+    assert "there is no file own.fr: expected one of de, en" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

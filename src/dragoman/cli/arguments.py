@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.log import info
+from dragoman.cli.moses_files import moses_files
 
 if TYPE_CHECKING:
     from dragoman.data.corpora.corpus import CorpusConfig
@@ -120,10 +121,12 @@ def _report(message: str) -> None:
         info(message)
 
 
-def pairs_of(path: Path | None, settings: Sequence[str]) -> "tuple[CorpusConfig | None, list[str]]":
+def pairs_of(
+    path: Path | None, settings: Sequence[str], source: Path | None = None, target: Path | None = None
+) -> "tuple[CorpusConfig | None, list[str]]":
     """Return the corpus of --pairs, or None, and the settings that do not start with `pairs.`.
 
-    Those that do, such as pairs.source_column=2, are settings of the corpus.
+    Those that do, such as pairs.source_column=2, are settings of the corpus. source, target: as in `moses_files`.
     """
     from dragoman.base.settings.load import load_settings
     from dragoman.data.corpora.corpus import CorpusConfig
@@ -134,6 +137,8 @@ def pairs_of(path: Path | None, settings: Sequence[str]) -> "tuple[CorpusConfig 
         if own:
             raise ConfigError(f"the setting {_PAIRS}{own[0]} needs a file of pairs: give --pairs FILE")
         return None, others
+    if (files := moses_files(path, source, target)) is not None:
+        return CorpusConfig(source=files[0], target=files[1]), others
     return load_settings({"pairs": str(path)}, own, CorpusConfig), others
 
 
@@ -146,8 +151,10 @@ def parallel_text(
     """
     from dragoman.data.corpora.readers import read_pairs_instead
 
-    corpus, others = pairs_of(pairs, settings)
-    if corpus is not None:
+    corpus, others = pairs_of(pairs, settings, source, target)
+    if corpus is not None and corpus.pairs is None:
+        source, target = corpus.source, corpus.target
+    elif corpus is not None:
         return *read_pairs_instead(corpus, {"--source": source, "--target": target}), others
     if source is None or target is None:
         raise ConfigError("there is no parallel text: give --source FILE and --target FILE, or --pairs FILE")
@@ -159,9 +166,11 @@ def corpus_options(
 ) -> dict[str, Path | None]:
     """Return the options for a corpus by the names of their settings. valid: whether it is a validation set.
 
-    Raises ConfigError unless they name two files, one file of pairs, or nothing.
+    Raises ConfigError unless they name two files, one file of pairs, the prefix of two files, or nothing.
     """
     dashes, address = ("--valid-", "data.valid") if valid else ("--", "data.train")
+    if pairs is not None and (files := moses_files(pairs, source, target)) is not None:
+        (source, target), pairs = files, None
     if (source or target) and pairs:
         raise ConfigError(
             f"a corpus is either two files ({dashes}source and {dashes}target) or one file ({dashes}pairs): use only "

@@ -46,7 +46,8 @@ PairsFile = Annotated[
     typer.Option(
         "--pairs",
         help="Sentence pairs in one file, instead of two: TSV, CSV, TMX, XLIFF, JSON Lines or gettext (PO), recognised "
-        "by its contents; plain or compressed.",
+        "by its contents; plain or compressed. Or the prefix of two files: corpus for corpus.en and corpus.de, with "
+        "--source en --target de.",
     ),
 ]
 ValidSource = Annotated[Path | None, typer.Option("--valid-source", help="Source side of the validation set.")]

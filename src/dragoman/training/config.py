@@ -106,7 +106,8 @@ class LoopConfig(Config):
         None,
         ge=1,
         description="Number of updates between validations. null: 500. For tasks with labels: one epoch if it is "
-        "shorter, but at least 50 updates in a run that only `patience` ends.",
+        "shorter, but at least 50 updates in a run that only `patience` ends. For translation in such a run: 4 epochs "
+        "if they are shorter, but at least 100 updates.",
     )
     checkpoint_every: int = Field(500, ge=1, description="Number of updates between checkpoints.")
     log_every: int = Field(50, ge=1, description="Number of updates between lines of log.jsonl.")

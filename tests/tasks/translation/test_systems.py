@@ -133,7 +133,7 @@ def test_training_warns_of_a_model_that_is_worse_than_simple_systems(
     assert verdict_of(result.folder, "phrase_based") is None
     assert f"{result.validation['bleu'].value:.1f} (" in str(result) and result.verdict.explanation in str(result)
     assert "warning: " in (shown := capsys.readouterr().err) and result.verdict.sentence in shown.replace("\n", " ")
-    assert "train.max_steps=1 limited" in result.verdict.advice[0]
+    assert "train.max_steps=1 ended" in result.verdict.advice[0]
 
 
 def test_the_neural_model_translates_what_the_best_system_does_not_support(

@@ -9,6 +9,7 @@ import typer
 from dragoman.cli.arguments import RECIPES, check_options, check_settings, corpus_options, split_recipe
 from dragoman.cli.command import command
 from dragoman.cli.command_group import CommandGroup, Reference
+from dragoman.cli.moses_files import corpus_files
 from dragoman.cli.options import PairsFile, Quiet, SourceFile, TargetFile, ValidPairs, ValidSource, ValidTarget
 
 if TYPE_CHECKING:
@@ -78,8 +79,7 @@ def check(
         _check_recipe(*split_recipe(given, "data.cleaning.max_words=60"), None if all_lines else lines, as_json)
         return
     check_settings(settings or [], "data.cleaning.max_words=60", "--source FILE and --target FILE")
-    files = {"source": source, "target": target, "pairs": pairs, "text": text}
-    named = {name: path for name, path in files.items() if path is not None}
+    named = corpus_files(source, target, pairs) | ({} if text is None else {"text": text})
     if named.keys() not in ({"source", "target"}, {"pairs"}, {"text"}, set()):
         raise ConfigError(_USAGE)
     overrides = [f"data.train.{name}={json.dumps(str(path))}" for name, path in named.items()]
@@ -209,8 +209,7 @@ def split(
     from dragoman.tasks.corpora.split import SplitSettings, split_data
 
     check_settings(settings or [], "data.held_out.test=500", "--source FILE and --target FILE")
-    files = {"source": source, "target": target, "pairs": pairs}
-    given = {name: path for name, path in files.items() if path is not None}
+    given = corpus_files(source, target, pairs)
     if given.keys() not in ({"source", "target"}, {"pairs"}, set()):
         raise ConfigError(_PAIRS)
     overrides = [f"data.train.{name}={json.dumps(str(path))}" for name, path in given.items()] + (settings or [])

@@ -2,10 +2,12 @@
 
 import json
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dragoman.base.log import info
 from dragoman.cli.arguments import check_options, corpus_options, split_recipe
 from dragoman.cli.command import command
 from dragoman.cli.options import PairsFile, Quiet, ValidPairs, ValidSource, ValidTarget
@@ -91,6 +93,12 @@ def print_result(result: "TrainingResult") -> None:
     """Print the result of a run to stdout; with several processes, only in the first one."""
     if result.first:
         print_judged(str(result), result.verdict)
+        if result.verdict is not None:
+            folder = quote(str(result.folder))
+            info(
+                f"Next: `dragoman evaluate {folder}` scores the test set, `dragoman translate {folder}` reads lines, "
+                f"`dragoman serve {folder}` opens a page"
+            )
 
 
 def _config_of_run(out: Path | None, arguments: list[str]) -> Path:

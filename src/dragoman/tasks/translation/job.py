@@ -53,7 +53,7 @@ from dragoman.tasks.translation.validation import (
 from dragoman.tasks.verdict.after_training import judge_after_training
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers
-from dragoman.training.config import LoopConfig
+from dragoman.training.config import VALIDATE_EVERY, LoopConfig
 from dragoman.training.objectives.objective import LossContext, Objective, teacher_forcing
 from dragoman.training.validation import Validation
 
@@ -63,6 +63,8 @@ _DROPOUT_GROWTH = 1.3
 _TRIAL = ((3, 4), (1, 1))
 """Lengths in tokens of the source and the target of each pair in a trial batch."""
 _TOKEN = 4
+_SHORTEST_INTERVAL, _INTERVAL_EPOCHS = 100, 4
+"""Numbers of updates and of epochs between validations of a run that only patience ends."""
 """Id of an ordinary vocabulary entry."""
 
 
@@ -151,8 +153,18 @@ class TranslationJob(CorpusJob):
         self.check_unknown()
         pairs = len(self.prepared.dataset)
         self.resolve_settings(pairs, pairs)
+        self._choose_interval()
         self._corpus_lengths = measure_lengths(data.corpora, self.prepared)
         self._choose_bleu_tokenizers()
+
+    def _choose_interval(self) -> None:
+        """Validate a run on a small corpus more often if only `patience` ends it, which would otherwise take hours."""
+        train = self.run.train
+        if train.validate_every is None and not train.limited:
+            updates = self.target_token_count() // (self.batch_tokens * self.batches_per_update)
+            every = max(_SHORTEST_INTERVAL, min(VALIDATE_EVERY, _INTERVAL_EPOCHS * updates))
+            train = train.model_copy(update={"validate_every": every})
+            self.run = self.run.model_copy(update={"train": train})
 
     def _choose_bleu_tokenizers(self) -> None:
         """Choose the tokeniser of each validation set. If all sets have the same one, it is stored with the run."""

@@ -44,8 +44,9 @@ class Systems:
         left out with a warning.
         """
         names = requested_systems(run, pairs)
-        if names:
-            info(f"Systems: estimating {' and '.join(map(_title, names))} on the same pairs, in about a minute")
+        new = [name for name in names if not (run.out / SYSTEMS / name).is_dir()]
+        if new:
+            info(f"Systems: estimating {' and '.join(map(_title, new))} on the same pairs, in seconds to a minute")
         records = [_record(run, name, bleu_tokenizer) for name in names]
         return cls([each for each in records if each is not None], "chrf" if run.train.metric == "chrf" else "bleu")
 

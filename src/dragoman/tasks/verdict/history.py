@@ -20,7 +20,6 @@ class LearningState:
     improving: whether the last of several validations was the best one; None if the folder has no log of them.
     """
 
-    folder: Path
     limits: tuple[str, ...]
     validations: int
     improving: bool | None
@@ -31,22 +30,20 @@ class LearningState:
         section = config.get("train")
         train: Mapping[str, Any] = section if isinstance(section, Mapping) else {}
         limits = tuple(f"train.{name}={train[name]:g}" for name in _LIMITS if train.get(name) is not None)
-        run, key = run_of(folder), str(train.get("metric", "bleu"))
+        key = str(train.get("metric", "bleu"))
         try:
-            scores = [each.scores[key] for each in read_history(run / LOG_FILE)]
+            scores = [each.scores[key] for each in read_history(run_of(folder) / LOG_FILE)]
         except (OSError, KeyError, json.JSONDecodeError):  # a copied model folder has no log
-            return cls(run, limits, 0, None)
+            return cls(limits, 0, None)
         metric = METRICS.get(key)
         sign = -1 if key == "loss" or (metric is not None and metric.better == "lower") else 1
         merits = [sign * score for score in scores]
-        return cls(run, limits, len(merits), merits[-1] > max(merits[:-1]) if len(merits) > 1 else None)
+        return cls(limits, len(merits), merits[-1] > max(merits[:-1]) if len(merits) > 1 else None)
 
     def advice(self, is_poor: bool) -> str | None:
         """Return the advice to train for longer if the model was still improving or, without a log, if it is poor."""
         if not self.limits or not (is_poor if self.improving is None else self.improving):
             return None
-        reason = f"the last of {self.validations} validations was the best one, when" if self.improving else ""
+        reason = f"the last of {self.validations} validations was the best one, when " if self.improving else ""
         ended = f"{' and '.join(self.limits)} ended the training"
-        return f"train for longer: {reason} {ended}".replace("  ", " ") + (
-            f" (dragoman train --resume --out {self.folder}, with a higher limit)"
-        )
+        return f"train for longer: {reason}{ended} (dragoman train --resume, with a higher limit)"

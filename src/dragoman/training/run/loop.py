@@ -133,14 +133,14 @@ class _Loop:
         with catch_signals() as interruption:
             try:
                 with self._cancelled_by(interruption):
-                    validation = choose_final(self.session, progress)
+                    validation, step = choose_final(self.session, progress)
             except Cancelled:
                 raise self._interrupted(interruption.received or signal.SIGINT) from None
         if interruption.received and not self.ranks.distributed:
             raise self._interrupted(interruption.received)
         out, reason = self.session.out, progress.finished or ""
         history = read_history(out / LOG_FILE)
-        return TrainingResult(out, progress.step, validation, reason, history, self.ranks.is_main)
+        return TrainingResult(out, progress.step, validation, reason, history, self.ranks.is_main, model_step=step)
 
     def _train(self, interruption: Interruption, report: Reporter) -> None:
         """Make updates until the run is finished, and validate its last step."""

@@ -18,6 +18,7 @@ class TrainingResult(Shown):
 
     folder: the model folder. step: number of updates. validation: of the parameters in the folder. reason: why the run
     ended. history: all validations. first: whether this process is the first rank. verdict: on the model, if any.
+    model_step: step of the parameters in the folder, which may be earlier; None: `step`.
     """
 
     folder: Path
@@ -27,6 +28,7 @@ class TrainingResult(Shown):
     history: tuple[ValidationRecord, ...]
     first: bool = True
     verdict: Verdict | None = None
+    model_step: int | None = None
 
     def curves(self) -> Curves:
         """Return the learning curves of the run. Raises DataError if the folder has no log."""
@@ -43,7 +45,8 @@ class TrainingResult(Shown):
     @property
     def _title(self) -> str:
         kind = "neural model" if self.verdict is not None and self.verdict.choice else "model"
-        return f"{self.folder}: the {kind} of step {self.step}; on the validation set"
+        step = self.step if self.model_step is None else self.model_step
+        return f"{self.folder}: the {kind} of step {step}; on the validation set"
 
     def __str__(self) -> str:
         lines = [self._title]

@@ -158,8 +158,11 @@ def keep_saved_model(session: Session, progress: RunProgress) -> str:
     return f"{session.out} contains the model of step {snapshot.step}, not validated yet"
 
 
-def choose_final(session: Session, progress: RunProgress) -> Validation:
-    """Write the best checkpoint, or the mean of several if it is better on validation, to the run's folder."""
+def choose_final(session: Session, progress: RunProgress) -> tuple[Validation, int]:
+    """Write the best checkpoint, or the mean of several if it is better on validation, to the run's folder.
+
+    Returns its validation and its step, which is the last one of several checkpoints.
+    """
     config = session.config
     assert progress.best_step is not None
     best = session.store.checkpoint_folder(progress.best_step)
@@ -185,7 +188,7 @@ def choose_final(session: Session, progress: RunProgress) -> Validation:
     session.write_model(session.out, parameters, step, validation, steps)
     warn_of_ties(progress.scores, validation, config.metric)
     info(f"{session.out} contains {chosen}")
-    return validation
+    return validation, step
 
 
 def warn_of_ties(scores: Mapping[int, Sequence[float]], validation: Validation, metric: str) -> None:

@@ -1,0 +1,5 @@
+"""The server that runs the commands of the walks."""
+
+from page_address import address
+
+__all__ = ["address"]
