@@ -1,5 +1,6 @@
 """No command replaces files that belong to the user or to another run."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -131,6 +132,9 @@ def test_a_folder_that_is_being_trained_is_named(own: Path, capsys: pytest.Captu
     """The lock of another process is simulated by another number in the lock file."""
     import subprocess
     import sys
+
+    meta = Path("model/meta.json")
+    meta.write_text(json.dumps({**json.loads(meta.read_text()), "unfinished": True}))
 
     code = (
         "import fcntl, os, sys; file = open('model/.lock', 'w'); fcntl.flock(file, fcntl.LOCK_EX); "

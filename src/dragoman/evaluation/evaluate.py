@@ -215,6 +215,7 @@ def _score_in_parts(
     metrics: Mapping[str, Metric],
     tokenizer: str,
     on_result: Callable[[Evaluation], None] | None,
+    *,
     intervals: bool,
 ) -> Evaluation:
     """Score the translations by the fast metrics and then by the slow ones. tokenizer: of BLEU by source length.

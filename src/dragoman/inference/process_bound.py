@@ -3,10 +3,11 @@
 from typing import NoReturn, Self
 
 from dragoman.base.errors import ConfigError
+from dragoman.checkpoint.card.shown_model import ShownModel
 
 
-class ProcessBound:
-    """An object with an engine, whose memory and threads belong to one process."""
+class ProcessBound(ShownModel):
+    """A loaded model with an engine, whose memory and threads belong to one process."""
 
     def __copy__(self) -> Self:
         copied = object.__new__(type(self))

@@ -73,7 +73,7 @@ def load_examples(folder: Path) -> HeldOutExamples[Any] | None:
     """Read the sets in a folder; None if there are none. Raises DataError if a file is damaged."""
     if find_examples(folder, "test") is None:
         return None
-    read = []
+    read: list[list[Any]] = []
     for part in ("valid", "test"):
         path = find_examples(folder, part)
         corpus = None if path is None else stored_corpus(path)

@@ -11,7 +11,6 @@ from dragoman.base.machine.device import choose_device
 from dragoman.base.machine.memory import smaller_batch_advice
 from dragoman.base.machine.startup import keep_large_tensors_on_heap
 from dragoman.base.settings.load import parse_settings
-from dragoman.checkpoint.card.shown_model import ShownModel
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.checkpoint.meta import Meta
 from dragoman.decode.sampling import GenerationConfig
@@ -32,7 +31,7 @@ __all__ = ["GenerationRequest", "LanguageModel", "TextScore"]
 _DEFAULT_WINDOW = 1024
 
 
-class LanguageModel(ProcessBound, ShownModel):
+class LanguageModel(ProcessBound):
     """A trained model that generates and scores text. Outputs do not depend on the batch size or on other prompts.
 
     >>> from dragoman import LanguageModel

@@ -13,7 +13,6 @@ from torch import Tensor
 from dragoman.base.errors import ConfigError, DataError, reject_options
 from dragoman.base.machine.device import choose_device
 from dragoman.base.settings.load import Overrides, all_overrides, load_settings, parse_settings
-from dragoman.checkpoint.card.shown_model import ShownModel
 from dragoman.checkpoint.folder import load_model_folder
 from dragoman.checkpoint.meta import Meta
 from dragoman.data.batches.graph import GraphBatch
@@ -35,7 +34,7 @@ class NodesConfig(GraphConfig):
     )
 
 
-class NodePredictor(ProcessBound, ShownModel):
+class NodePredictor(ProcessBound):
     r"""A trained model that classifies the nodes of a graph, with which it may be trained or which may be another.
 
     >>> from dragoman import NodePredictor, train

@@ -14,7 +14,6 @@ from dragoman.base.machine.device import choose_device
 from dragoman.base.machine.memory import smaller_batch_advice
 from dragoman.base.machine.startup import keep_large_tensors_on_heap
 from dragoman.base.settings.load import Overrides, parse_settings
-from dragoman.checkpoint.card.shown_model import ShownModel
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.checkpoint.meta import Meta
 from dragoman.data.labelled.examples import LabelledText
@@ -57,7 +56,7 @@ from dragoman.text.unknown_tokens import UnknownTokenWarning
 from dragoman.text.words import count_words
 
 
-class Predictor(ProcessBound, ShownModel):
+class Predictor(ProcessBound):
     """A trained model that predicts labels. Predictions do not depend on the batch size or on the other texts.
 
     >>> from dragoman import Predictor

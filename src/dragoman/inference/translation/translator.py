@@ -11,7 +11,6 @@ from dragoman.base.errors import ConfigError
 from dragoman.base.machine.startup import keep_large_tensors_on_heap
 from dragoman.base.progress import Progress
 from dragoman.base.settings.load import Overrides
-from dragoman.checkpoint.card.shown_model import ShownModel
 from dragoman.checkpoint.folder import LoadedModel
 from dragoman.checkpoint.meta import Meta
 from dragoman.checkpoint.systems import NEURAL, system_folders
@@ -61,7 +60,7 @@ __all__ = ["WINDOW_BATCHES", "PairScore", "Request", "Sampling", "Translation", 
 WINDOW_BATCHES = 16  # number of batches of lines that `stream` reads ahead
 
 
-class Translator(ProcessBound, ShownModel):
+class Translator(ProcessBound):
     """Translates with a trained model. Results depend neither on the batch size nor on the order of the lines.
 
     >>> from dragoman import Translator
@@ -99,9 +98,8 @@ class Translator(ProcessBound, ShownModel):
         self.codec = Codec(tokenizers, engine.limits, warn_unfinished, shortlist)
         self.training_texts = TrainingTexts(self.meta, tokenizers)
         usual, divides = self.training_texts.has_usual_length, not (tokenizers.reads_vectors or self.meta.whole_texts)
-        languages = self.meta.source_language, self.target_language()
-        capitals = Capitals(tokenizers.source, languages) if divides else None
-        self.division = LineDivision(languages[0], self.codec.fits, usual, capitals) if divides else None
+        capitals = Capitals(tokenizers.source, (self.meta.source_language, self.target_language()))
+        self.division = LineDivision(self.meta.source_language, self.codec.fits, usual, capitals) if divides else None
         self._stream = LineStream(engine, self.codec, self.division, self.training_texts)
         self._subjects = TranslationSubjects(engine, self.codec, tokenizers, self.request)
 

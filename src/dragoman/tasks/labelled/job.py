@@ -12,7 +12,6 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from dragoman.base.errors import ConfigError
 from dragoman.base.log import info, quietly, warn
 from dragoman.checkpoint.meta import Meta
 from dragoman.data.batches.epoch import Part
@@ -27,13 +26,13 @@ from dragoman.inference.prediction.predictor import Predictor
 from dragoman.metrics.score import Score
 from dragoman.models.description.describe import count_operations
 from dragoman.models.heads.union import HeadConfig
-from dragoman.models.initialisation import without_storage
 from dragoman.models.kinds.encoder_only import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.parts import count_parameters
 from dragoman.tasks.corpora.job import activation_bytes
 from dragoman.tasks.labelled.card import training_facts, write_card_section
 from dragoman.tasks.labelled.config import LabelledRun, validation_interval
 from dragoman.tasks.labelled.held_out import open_sets, store_sets
+from dragoman.tasks.labelled.length_limit import length_limit
 from dragoman.tasks.labelled.objective import LabelObjective
 from dragoman.tasks.labelled.rows import Row, collate_rows, count_labels
 from dragoman.tasks.labelled.unknown_labels import check_labels
@@ -149,7 +148,7 @@ class LabelledJob(Job):
 
     def check_held_out(self) -> Iterator[Finding]:
         """Compare the texts and labels of the held-out examples with those of the training examples."""
-        if self.run.data.valid is None:  # chosen by `prepare`, without overlap
+        if not self.run.data.valid_sets:  # chosen by `prepare`, without overlap
             return
         yield from self.check_labels()
         train, valid = (list(map(self.texts, examples)) for examples in (self.train, self.valid))
@@ -174,7 +173,7 @@ class LabelledJob(Job):
             }
         )
         self.run = run.model_copy(update={"model": model, "data": data, "train": train})
-        limit = self._limit()
+        limit = length_limit(model, self.tokenizers, data.length, self.longest)
         self.run = self.run.model_copy(update={"data": data.model_copy(update={"length": limit})})
         settings = ReaderSettings(limit, sentence_language=model.encoder.sentence_language)
         self._reader = reader_of(model.head, self.tokenizer, settings)
@@ -226,28 +225,15 @@ class LabelledJob(Job):
             return self.run.train.head_rate
         return 1.0 if self.start is None or has_same_head(self.start, head) else self.new_head_rate
 
-    def _limit(self) -> int | None:
-        """Return the maximum number of tokens of an input: `data.length`, or the smaller of `longest` and the model's
-        number of positions.
-        """
-        with without_storage():
-            model = self.run.model.build_for(self.tokenizers.sizes)
-        positions, length = model.limit.positions, self.run.data.length
-        if positions is not None and length is not None and length > positions:
-            raise ConfigError(
-                f"data.length is {length} tokens, but the model has {positions} positions ({model.limit.setting}): "
-                f"lower data.length, or raise {model.limit.setting}"
-            )
-        return length or min((each for each in (positions, self.longest) if each is not None), default=None)
-
     def _encode(self, examples: Sequence[Any], name: str) -> list[Row]:
         """Encode examples, and report how many are cut or divided."""
         inputs = self._reader.encode(examples)
         cut = [sum(each.cut for each in group) for group in inputs]
         if any(cut):
             warn(
-                f"{sum(map(bool, cut)):,} of {len(examples):,} {name} examples are longer than {self._limit()} tokens "
-                f"and are cut; the longest loses {max(cut):,} tokens. To keep them whole, raise data.length"
+                f"{sum(map(bool, cut)):,} of {len(examples):,} {name} examples are longer than "
+                f"{self.run.data.length} tokens and are cut; the longest loses {max(cut):,} tokens. To keep them "
+                "whole, raise data.length"
             )
         if divided := sum(len(group) > 1 for group in inputs):
             info(f"Data: {divided:,} of {len(examples):,} {name} examples are divided into several inputs.")

@@ -12,7 +12,6 @@ from dragoman.cli.options import Device, Model, PredictionEngine, PredictionPrec
 
 @command(
     "dragoman evaluate labels runs/sentiment",
-    "dragoman evaluate labels runs/sentiment --test reviews.tsv",
     "dragoman evaluate labels runs/small --compare runs/large --test reviews.tsv",
     files="--test",
 )
@@ -61,7 +60,7 @@ def labels(
     from dragoman.base.files import check_new_files
     from dragoman.evaluation.evaluate_labels import evaluate_labels
 
-    tests: list[Path | None] = [*(test or [None])]
+    tests: list[Path | None] = [*test] if test else [None]
     if confusion is not None and len(tests) > 1:
         raise ConfigError("--confusion draws the matrix of one test set: give --test once")
     if test is None:

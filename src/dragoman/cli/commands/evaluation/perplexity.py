@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 @command(
     "dragoman evaluate perplexity runs/lm",
-    "dragoman evaluate perplexity runs/lm --text test.txt",
     "dragoman evaluate perplexity runs/lm --text book.txt --documents file",
     files="--text",
 )

@@ -67,7 +67,7 @@ def split_html(
     code: the parts of its text that are code, in order, for pages within documents of another format. write_language:
     as in `Attributes.parts`. is_xml: as in `tokenize`.
     """
-    return _Splitter(page, languages, False, code, write_language, is_xml).split()
+    return _Splitter(page, languages, False, code, write_language, is_xml=is_xml).split()
 
 
 class HtmlFormat(TextFormat):
@@ -96,6 +96,7 @@ class _Splitter:
         is_embedded: bool,
         code: Sequence[CodeRange] = (),
         write_language: WriteLanguage = write_target,
+        *,
         is_xml: bool = False,
     ) -> None:
         """is_embedded: whether the page is in an attribute of another page."""
