@@ -45,8 +45,8 @@ PairsFile = Annotated[
     Path | None,
     typer.Option(
         "--pairs",
-        help="Sentence pairs in one file: TSV, CSV, TMX, XLIFF, JSON Lines or PO. Or the prefix of two files: corpus "
-        "for corpus.en and corpus.de, with --source en --target de.",
+        help="Pairs in one file: TSV, CSV, TMX, XLIFF, JSON Lines or PO. Or the start of "
+        "two files' names: corpus for corpus.en and corpus.de, with --source en --target de.",
     ),
 ]
 ValidSource = Annotated[Path | None, typer.Option("--valid-source", help="Source side of the validation set.")]
