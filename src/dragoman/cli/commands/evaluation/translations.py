@@ -69,10 +69,7 @@ def translations(
     ] = None,
     verdict: Annotated[
         bool,
-        typer.Option(
-            "--verdict/--no-verdict",
-            help="Say whether a model is good: compare it with copying and with a dictionary of its training pairs.",
-        ),
+        typer.Option("--verdict/--no-verdict", help="Say whether the model beats copying and a dictionary."),
     ] = True,
     examples: Annotated[
         int | None,
