@@ -28,7 +28,7 @@ _UNITS = regex.compile(rf"{WORD_CHARACTER}+|\s+|.", regex.V1 | regex.DOTALL)
 
 _UNSPACED_LETTER = regex.compile(rf"[{_UNSPACED_LETTERS}--\p{{M}}]", regex.V1)
 _LETTER = regex.compile(r"\p{L}", regex.V1)
-_UNSPACED_WORD = regex.compile(rf"\p{{P}}*[{_UNSPACED_LETTERS}]\p{{M}}*\p{{P}}*", regex.V1)
+_UNSPACED_WORD = regex.compile(rf"(?:(?<!\p{{P}})\p{{P}}*+)?[{_UNSPACED_LETTERS}]\p{{M}}*\p{{P}}*", regex.V1)
 _UNSPACED_CHARACTER = regex.compile(rf"[{_UNSPACED_LETTERS}]\p{{M}}*", regex.V1)
 _SAMPLE = 1 << 16
 """Number of letters after which the fraction of letters of scripts without spaces is not computed any further."""

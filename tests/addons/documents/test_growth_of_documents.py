@@ -19,7 +19,9 @@ from word_documents import document as word_document
 
 from dragoman.addons.documents.document import translate_document
 from dragoman.addons.documents.formats.union import FORMATS
+from dragoman.addons.documents.formats.xml_tree import with_attribute
 from dragoman.base.errors import DragomanError
+from dragoman.text.words import count_words
 
 pytest.importorskip("sentencex")
 pytest.importorskip("lxml")
@@ -228,6 +230,19 @@ def test_a_sample_takes_linear_time(format: str) -> None:
 
 def test_an_override_with_a_long_name_takes_linear_time() -> None:
     check_linear(repeated("ass", "{\\", "a", "\\b}dog"), 2500)  # took 36 s for 60,000 letters
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda length: count_words("中" + "." * length + "a"),
+        lambda length: with_attribute(f"<a{' ' * length}b='c'/>", "d", "e"),
+        lambda length: read_and_write("markdown", f"---\ndescription: |\n  a{' ' * length}b\n---\n"),
+    ],
+    ids=["punctuation", "blanks in a tag", "blanks in front matter"],
+)
+def test_long_runs_take_linear_time(run: Callable[[int], object]) -> None:
+    check_linear(run, 4000)
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ MAX_DEPTH = 200
 MAX_NODES = 500_000
 """The maximum number of elements and texts. Parsing as many elements takes two seconds and 230 MB."""
 
-_ATTRIBUTE = re.compile(r"(\s+)([^\s=]+)\s*=\s*(\"[^\"]*\"|'[^']*')")
+_ATTRIBUTE = re.compile(r"(?<!\s)(\s+)([^\s=]+)\s*=\s*(\"[^\"]*\"|'[^']*')")
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 

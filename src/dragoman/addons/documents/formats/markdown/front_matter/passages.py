@@ -10,7 +10,9 @@ from dragoman.addons.documents.formats.markdown.parser import MarkdownParser
 from dragoman.addons.documents.languages import Languages
 from dragoman.addons.documents.passage import Passage
 
-_PARAGRAPH_END = re.compile(r"\s*\n(?:[ \t]*\n)+\s*|\s*\n[ \t]*(?=(?:[-*+>#|]|[0-9]{1,9}[.)])[ \t])|\s+\Z|\A\s+")
+_PARAGRAPH_END = re.compile(
+    r"(?<!\s)(?:\s*\n(?:[ \t]*\n)+\s*|\s*\n[ \t]*(?=(?:[-*+>#|]|[0-9]{1,9}[.)])[ \t])|\s+\Z)|\A\s+"
+)
 
 
 def front_passages(text: str, parser: MarkdownParser, languages: Languages) -> list[str | Passage]:
