@@ -21,13 +21,14 @@ _LEAST_SIMILARITY = 0.3
 checkpoints of the first 450 updates of a run 0.85 to 0.94."""
 
 
-def average_parameters(folders: Sequence[Path]) -> dict[str, Tensor]:
+def average_parameters(folders: Sequence[Path], *, related: bool = True) -> dict[str, Tensor]:
     """Return the mean of each parameter over model folders, by name.
 
     Sums are accumulated in float64, and the means are cast to the dtypes of the first folder.
 
-    Raises ModelError if `folders` is empty, a folder is damaged, names or shapes of parameters differ, or the models
-    have no common past, because the mean of unrelated parameters is no model.
+    related: whether the models are known to be of one run. Raises ModelError if `folders` is empty, a folder is
+    damaged, names or shapes of parameters differ, or the models are not known to be related and have no common past,
+    because the mean of unrelated parameters is no model.
     """
     if not folders:
         raise ModelError("no checkpoint to average: pass at least one model folder")
@@ -44,7 +45,7 @@ def average_parameters(folders: Sequence[Path]) -> dict[str, Tensor]:
             mismatched += [name for name in sums if name in stored and stored[name].shape != sums[name].shape]
             if mismatched:
                 raise ModelError(f"{folder} and {folders[0]} are different models: {', '.join(mismatched[:5])} differ")
-            if done and (similarity := _similarity(sums, stored)) < _LEAST_SIMILARITY:
+            if done and not related and (similarity := _similarity(sums, stored)) < _LEAST_SIMILARITY:
                 raise ModelError(
                     f"{folder} and {folders[0]} cannot be averaged: the cosine similarity of their parameters is "
                     f"{similarity:.2f}, so they are not checkpoints of one run, nor fine-tuned from one model. Use "
@@ -83,7 +84,7 @@ def average(checkpoints: Sequence[str | Path], out: str | Path, *, quiet: bool =
         for run in dict.fromkeys(map(run_of, folders)):
             if (run / META).is_file():  # a run that was killed may have checkpoints only
                 warn_of_early_checkpoints(run, read_meta(run))
-        parameters = average_parameters(folders)
+        parameters = average_parameters(folders, related=False)
     tokenizers = [Tokenizers.load(folder) for folder in folders]
     models = [read_config(folder)["model"] for folder in folders]
     for folder, vocabulary, model in zip(folders, tokenizers, models, strict=True):
