@@ -19,8 +19,12 @@ def test_the_code_blocks_follow_the_convention(name: str) -> None:
     assert form_faults((DOCS / name).read_text(encoding="utf-8"), {*INPUTS, DATA}) == []
 
 
+SLOW = ("how-to/corpora/hold-out.md",)
+"""Pages that only `make test-all` runs."""
+
+
 @pytest.mark.commands
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", [pytest.param(each, marks=[pytest.mark.slow] * (each in SLOW)) for each in PAGES])
 def test_the_commands_run(name: str, address: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     page = (DOCS / name).read_text(encoding="utf-8")
     environment = {}

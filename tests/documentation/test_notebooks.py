@@ -31,7 +31,13 @@ def test_the_stored_notebook_is_complete(name: str) -> None:
 
 
 @pytest.mark.commands
-@pytest.mark.parametrize("names", [("first-translator.ipynb", "inside-attention.ipynb"), ("own-scorer.ipynb",)])
+@pytest.mark.parametrize(
+    "names",
+    [
+        pytest.param(("first-translator.ipynb", "inside-attention.ipynb"), marks=pytest.mark.slow),
+        ("own-scorer.ipynb",),
+    ],
+)
 def test_notebooks_run(names: Sequence[str], tmp_path: Path) -> None:
     """The second notebook of a folder finds the model of the first. Values differ between processors."""
     for name in names:

@@ -21,7 +21,7 @@ from dragoman.addons.workbench.view_state import parse_view_state
 from dragoman.addons.workbench.workspace import Workspace
 from lecture_code.models import recipe
 
-SLOW: tuple[str, ...] = ("bottleneck.md", "do-you-want-a-transformer.md")
+SLOW: tuple[str, ...] = ("bottleneck.md", "do-you-want-a-transformer.md", "probing.md")
 """Pages that only `make test-all` runs."""
 
 EXACT, TRAINED = 0.01, 0.1

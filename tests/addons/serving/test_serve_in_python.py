@@ -57,6 +57,7 @@ def test_a_cell_of_a_notebook_serves_until_it_is_interrupted(settings: dict[str,
     assert found == [200]
 
 
+@pytest.mark.slow
 def test_a_thread_serves_without_signals(settings: dict[str, Any]) -> None:
     started: Future[Any] = Future()
     config = ServeConfig.model_validate(settings)

@@ -45,6 +45,7 @@ def write(folder: Path, part: str, count: int, seed: int) -> list[str]:
     return words
 
 
+@pytest.mark.slow
 def test_learns_to_name_what_it_sees(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
