@@ -95,7 +95,7 @@ def save_examples(folder: Path, sets: HeldOutExamples[Any]) -> None:
 
 
 def find_examples(folder: Path, part: str) -> Path | None:
-    """Return the file of a set, `valid` or `test`, in a folder; None if there is none."""
+    """Return the file of a set, `valid` or `test`, in a folder, or None if the folder has no such set."""
     return next((path for kind in ("jsonl", "conll") if (path := folder / f"{part}.{kind}").is_file()), None)
 
 

@@ -42,10 +42,14 @@ class DividedLine(NamedTuple):
 
     def texts(self) -> list[TextRequest]:
         """Return the texts to translate, with their requests."""
-        texts = [self.text[begin:end] for begin, end in self.spans] or [self.text]
+        texts = self._written()
         if (capitals := self.capitals) is not None:
             texts = [capitals.usual(text) if capitals.includes(text) else text for text in texts]
         return [(text, self.request) for text in texts]
+
+    def _written(self) -> list[str]:
+        """Return the texts to translate, as they are written."""
+        return [self.text[begin:end] for begin, end in self.spans] or [self.text]
 
     def join(self, results: Sequence[Sequence[Translation]]) -> list[Translation]:
         """Return the translations of the line from the translations of each of its texts.
@@ -55,12 +59,11 @@ class DividedLine(NamedTuple):
         and log-probabilities are sums.
         """
         if (capitals := self.capitals) is not None:
-            texts = [self.text[begin:end] for begin, end in self.spans] or [self.text]
             results = [
                 [replace(each, text=capitals.capitalise(each.text)) for each in result]
                 if capitals.includes(text)
                 else result
-                for text, result in zip(texts, results, strict=True)
+                for text, result in zip(self._written(), results, strict=True)
             ]
         if not self.spans:
             return [replace(each, forced_whole=True) for each in results[0]] if self.forced else list(results[0])
