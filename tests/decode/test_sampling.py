@@ -97,7 +97,7 @@ def test_log_probabilities_are_those_of_forced_decoding(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TOYS)
-@pytest.mark.parametrize("changes", [{"top_k": 1}, {"temperature": 1e-4}, {"top_p": 1e-6}])
+@pytest.mark.parametrize("changes", [{"top_k": 1}, {"temperature": 0}, {"temperature": 1e-300}, {"top_p": 1e-6}])
 def test_sampling_without_choice_is_greedy_search(name: str, changes: dict[str, float]) -> None:
     decoder, memory = TOYS[name](SIZE, 4), toy_memory([[1, 2], [3], [4, 4, 1]])
     greedy = searched(decoder, memory, SearchConfig(beam=1, length_factor=1, length_margin=4))
@@ -148,7 +148,7 @@ def test_the_ends_of_the_unit_interval_draw_possible_tokens() -> None:
 
 
 def test_bad_settings_and_damaged_models_are_refused() -> None:
-    for wrong in ({"temperature": 0}, {"top_p": 1.5}, {"top_k": 0}, {"forbid": [2]}):
+    for wrong in ({"temperature": -1}, {"top_p": 1.5}, {"top_k": 0}, {"forbid": [2]}):
         with pytest.raises(ConfigError):
             parse_settings(wrong, SamplingConfig, "here")
     decoder, memory = MarkovToy(SIZE, 3), toy_memory([[2, 1]])

@@ -48,8 +48,8 @@ def test_a_search_setting_outside_its_bounds_is_rejected(name: str, value: float
 @pytest.mark.parametrize(
     "arguments",
     [
-        {"temperature": 0.0},
-        {"temperature": 1e-300},
+        {"temperature": -0.1},
+        {"temperature": 1e300},
         {"temperature": math.inf},
         {"temperature": math.nan},
         {"top_k": 10**30},

@@ -8,8 +8,14 @@ import pytest
 from gpt2_folders import vocabulary
 
 from dragoman.base.errors import ModelError
+from dragoman.decode.sampling import GenerationConfig
 from dragoman.exchange.huggingface.byte_level import byte_level_order, byte_level_symbols, read_byte_level
-from dragoman.exchange.huggingface.generation import generation_json, sampling_section, search_section
+from dragoman.exchange.huggingface.generation import (
+    generation_json,
+    sampling_json,
+    sampling_section,
+    search_section,
+)
 from dragoman.exchange.huggingface.gpt2.conversion import _starts_prompts
 
 IDS = list(range(10))
@@ -62,6 +68,14 @@ def test_settings_without_a_counterpart_are_reported(capsys: pytest.CaptureFixtu
     said = " ".join(capsys.readouterr().err.split())
     assert "num_return_sequences 3" in said and "max_length includes the prompt" in said and "min_length 9" in said
     assert "num_return_sequences 1" not in said
+
+
+def test_greedy_generation_is_read_and_written_as_a_temperature_of_0() -> None:
+    path, config = Path("generation_config.json"), GenerationConfig(temperature=0)
+    assert sampling_section({"do_sample": False}, path, IDS).temperature == 0
+    written = sampling_json(config, IDS)
+    assert written["do_sample"] is False and not {"temperature", "top_k", "top_p"} & written.keys()
+    assert sampling_section(written, path, IDS) == config
 
 
 def template(*parts: str) -> dict[str, Any]:

@@ -151,7 +151,8 @@ Tags = Annotated[
 Temperature = Annotated[
     float | None,
     typer.Option(
-        "--temperature", help="Sampling temperature; values below 1 make likely tokens more likely (default: 1)."
+        "--temperature",
+        help="Sampling temperature; values below 1 make likely tokens more likely, 0: greedy search (default: 1).",
     ),
 ]
 TopK = Annotated[int | None, typer.Option("--top-k", help="Sample from the k most probable tokens (default: all).")]

@@ -20,6 +20,9 @@ from dragoman.decode.search import Hypothesis
 from dragoman.models.interface import Decoder
 from dragoman.text.symbols import EOS
 
+_LOWEST_TEMPERATURE = 1e-5
+"""Below it, sampling is greedy: the quotients could leave the range of float32."""
+
 _NONE = -1
 """Placeholder for a token that was not drawn."""
 
@@ -29,10 +32,11 @@ class SamplingConfig(OutputConfig):
 
     temperature: float = Field(
         default=1.0,
-        ge=1e-5,
+        ge=0,
         le=1e5,
         allow_inf_nan=False,
-        description="Divisor of the logits (no unit); values below 1 make likely tokens more likely.",
+        description="Divisor of the logits (no unit); values below 1 make likely tokens more likely. 0: always the "
+        "most probable token (greedy search).",
     )
     top_k: int | None = Field(
         default=None,
@@ -240,7 +244,13 @@ class _Outputs:
 
 
 def truncate(logits: Tensor, config: SamplingConfig) -> Tensor:
-    """Return logits (R, V) divided by the temperature, with −∞ for tokens that top_k and top_p exclude."""
+    """Return logits (R, V) divided by the temperature, with −∞ for tokens that top_k and top_p exclude.
+
+    With a temperature of 0, only the most probable token of each row remains.
+    """
+    if config.temperature < _LOWEST_TEMPERATURE:
+        best = logits.argmax(1, keepdim=True)
+        return torch.full_like(logits, -torch.inf).scatter_(1, best, 0.0)
     logits = logits / config.temperature
     if config.top_k is not None and config.top_k < logits.size(1):
         smallest = logits.topk(config.top_k, dim=1).values[:, -1:]

@@ -92,7 +92,7 @@ def test_a_text_ends_before_a_stop_string(model: LanguageModel) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"temperature": 0.0}, "temperature"),
+        ({"temperature": -0.5}, "temperature"),
         ({"top_p": 1.5}, "top_p"),
         ({"samples": 0}, "samples must be at least 1"),
         ({"max_tokens": 0}, "max_tokens must be at least 1"),

@@ -78,8 +78,8 @@ def search_section(
 def sampling_section(content: Mapping[str, Any], path: Path, our_ids: Sequence[int]) -> GenerationConfig:
     """Return the generation settings of a language model.
 
-    our_ids: dragoman's id for each id of Hugging Face. The settings of sampling are used only with `do_sample`. Without
-    it, Hugging Face always takes the most probable token, and dragoman's defaults apply. Raises ModelError for invalid
+    our_ids: dragoman's id for each id of Hugging Face. The settings of sampling are used only with `do_sample`. If it
+    is false, the temperature is 0; if it is missing, dragoman's defaults apply. Raises ModelError for invalid
     values.
     """
     settings: dict[str, Any] = {
@@ -94,6 +94,8 @@ def sampling_section(content: Mapping[str, Any], path: Path, our_ids: Sequence[i
     if content.get("do_sample") is True:
         settings |= {name: content[name] for name in ("temperature", "top_p") if content.get(name) is not None}
         settings["top_k"] = _count(content, "top_k", path, _DEFAULT_TOP_K) or None
+    elif content.get("do_sample") is False:
+        settings["temperature"] = 0
     _warn_of_others(content, path, _NEUTRAL_SAMPLING)
     return _parse(settings, GenerationConfig, path)
 
@@ -104,11 +106,10 @@ def sampling_json(search: GenerationConfig, our_ids: Sequence[int]) -> dict[str,
     our_ids: dragoman's id for each id of Hugging Face.
     """
     forbidden = {*search.forbid} - {PAD, BOS, UNK}
+    sampled = {"do_sample": True, "temperature": search.temperature, "top_k": search.top_k or 0}
+    sampled |= {} if search.top_p is None else {"top_p": search.top_p}
     return {
-        "do_sample": True,
-        "temperature": search.temperature,
-        "top_k": search.top_k or 0,
-        **({"top_p": search.top_p} if search.top_p is not None else {}),
+        **({"do_sample": False} if search.temperature == 0 else sampled),
         **({"max_new_tokens": search.maximum_length} if search.maximum_length is not None else {}),
         **({"min_new_tokens": search.minimum_length} if search.minimum_length else {}),
         **({"no_repeat_ngram_size": search.no_repeat_ngram} if search.no_repeat_ngram else {}),

@@ -121,7 +121,7 @@ class LanguageModel(ProcessBound):
     ) -> GenerationRequest:
         """Build a request, with the model's settings as defaults. The arguments are as in `GenerationRequest`.
 
-        top_k=1 selects greedy search. Raises ConfigError for an invalid value.
+        temperature=0 selects greedy search. Raises ConfigError for an invalid value.
         """
         if isinstance(stop, str):
             raise TypeError("stop must be a list of strings, not one string")
