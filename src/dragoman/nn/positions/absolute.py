@@ -101,4 +101,4 @@ def _vectors(
         return encoding(start, embeddings.size(-2), mask).to(embeddings.dtype)  # type: ignore[no-any-return]
     offsets = left_padding if left_padding.dim() == 2 else left_padding[:, None]
     positions = torch.arange(start, start + embeddings.size(-2), device=left_padding.device) - offsets
-    return encoding(0, end, None).to(embeddings.dtype)[positions.clamp_min(0)]  # type: ignore[no-any-return]
+    return encoding(0, end, None)[positions.clamp_min(0)].to(embeddings.dtype)  # type: ignore[no-any-return]

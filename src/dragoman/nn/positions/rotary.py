@@ -1,6 +1,5 @@
 """Rotary positions: queries and keys are rotated by an angle proportional to their position (Su et al. 2021)."""
 
-from functools import cache
 from typing import ClassVar, Literal
 
 import torch
@@ -9,8 +8,7 @@ from torch import Tensor
 
 from dragoman.base.errors import ConfigError
 from dragoman.nn.positions.scheme import PositionScheme, RelativePositions
-
-_FIRST_LENGTH = 512
+from dragoman.nn.positions.tables import growing_table
 
 
 class RotaryConfig(PositionScheme):
@@ -69,20 +67,16 @@ class Rotary(RelativePositions):
             rotated = torch.stack((even * cosine - odd * sine, even * sine + odd * cosine), -1)
         else:
             # As a complex product, the rotation is a single torch operation in the forward and backward passes.
-            rotations = _rotations(max(_FIRST_LENGTH, 1 << (end - 1).bit_length()), width, self.base, vectors.device)
+            rotations = _rotations(end, vectors.device, width, self.base)
             rotated = torch.view_as_real(torch.view_as_complex(pairs) * rotations[positions])
         return rotated.flatten(-2).to(vectors.dtype)
 
 
-@cache  # tables are never freed, because captured CUDA graphs refer to them by address
-def _rotations(length: int, width: int, base: float, device: torch.device) -> Tensor:
-    """Return e^(jθ) for all angles θ, (length, width/2) complex64, computed in float64.
-
-    All layers and models share the table.
-    """
-    with torch.inference_mode(False):  # a table built during translation must be usable in training
-        angles = rotary_angles(length, width, base, torch.device("cpu"))
-        return torch.polar(torch.ones_like(angles), angles).to(torch.complex64).to(device)
+@growing_table
+def _rotations(length: int, width: int, base: float) -> Tensor:
+    """Return e^(jθ) for all angles θ, (length, width/2) complex64, computed in float64."""
+    angles = rotary_angles(length, width, base, torch.device("cpu"))
+    return torch.polar(torch.ones_like(angles), angles).to(torch.complex64)
 
 
 def rotary_angles(length: int, width: int, base: float, device: torch.device) -> Tensor:

@@ -7,10 +7,9 @@ from pydantic import Field
 from torch import Tensor
 
 from dragoman.nn.positions.absolute import AbsoluteScheme, Encoding
+from dragoman.nn.positions.tables import growing_table
 
 Layout = Literal["alternating", "halves"]
-
-_FIRST_LENGTH = 512
 
 
 class SinusoidalConfig(AbsoluteScheme):
@@ -50,19 +49,12 @@ class Sinusoidal(Encoding):
     ) -> None:
         super().__init__(width)
         self.base, self.layout, self.limit = base, layout, limit
-        self.table: Tensor
-        self.register_buffer("table", torch.empty(_FIRST_LENGTH, width), persistent=False)
-        if not self.table.is_meta:  # a model on the meta device may be of any size
-            self.table = sinusoids(_FIRST_LENGTH, width, base, layout)
+        self.anchor: Tensor
+        self.register_buffer("anchor", torch.empty(0), persistent=False)  # determines the device
 
     def forward(self, start: int, length: int, mask: Tensor | None = None) -> Tensor:
-        """Return rows of the table: (length, width). The table grows as needed."""
-        # A local reference is kept, because another thread may replace self.table by a shorter table.
-        end, table = start + length, self.table
-        if end > table.size(0):
-            with torch.inference_mode(False):  # a table built during translation must be usable in training
-                table = self.table = sinusoids(2 * end, self.width, self.base, self.layout).to(table.device)
-        return table[start:end]
+        """Return rows of the table: (length, width) float32."""
+        return _table(start + length, self.anchor.device, self.width, self.base, self.layout)[start : start + length]
 
 
 def sinusoids(length: int, width: int, base: float = 10000.0, layout: Layout = "alternating") -> Tensor:
@@ -76,3 +68,6 @@ def sinusoids(length: int, width: int, base: float = 10000.0, layout: Layout = "
     matrix = torch.empty(length, width, dtype=torch.float64, device="cpu")
     matrix[:, 0::2], matrix[:, 1::2] = sines, cosines
     return matrix.float()
+
+
+_table = growing_table(sinusoids)
