@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from dragoman.base import log
 from dragoman.base.machine import memory
@@ -72,3 +73,41 @@ def test_messages_go_to_stderr_unchanged(capsys: pytest.CaptureFixture[str]) -> 
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err == f"{long}\nwarning: heard\n"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
+        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+        RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"),
+        RuntimeError("cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"),
+        RuntimeError(
+            "NCCL error in: NCCLUtils.cpp:94, unhandled cuda error (run with NCCL_DEBUG=INFO for details), NCCL version "
+            "2.27.5\nncclUnhandledCudaError: Call to CUDA function failed.\nLast error:\nCuda failure 2 'out of memory'"
+        ),
+        RuntimeError(
+            "NCCL error in: NCCLUtils.cpp:94, unhandled cuda error (run with NCCL_DEBUG=INFO for details), NCCL version "
+            "2.27.5\nncclUnhandledCudaError: Call to CUDA function failed.\nLast error:\n"
+            "Failed to CUDA calloc 6291456 bytes"
+        ),
+    ],
+    ids=lambda error: str(error)[:45],
+)
+def test_a_failed_allocation_is_recognised_by_its_message(error: Exception) -> None:
+    """The messages are those of PyTorch's issues."""
+    assert memory.is_out_of_memory(error)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasSgemm`",
+        "cuDNN error: CUDNN_STATUS_NOT_SUPPORTED",
+        "ncclUnhandledCudaError: Call to CUDA function failed.\nLast error:\nCuda failure 1 'invalid argument'",
+        "CUDA error: no kernel image is available for execution on the device",
+    ],
+)
+def test_other_failures_are_not_failed_allocations(message: str) -> None:
+    assert not memory.is_out_of_memory(RuntimeError(message))

@@ -124,16 +124,24 @@ def _c_function(name: str) -> Callable[..., Any] | None:
         return None
 
 
+_OUT_OF_MEMORY = (
+    "can't allocate memory",  # PyTorch on a CPU
+    "not enough memory",
+    "out of memory",  # CUDA, also through NCCL and Triton
+    "STATUS_ALLOC_FAILED",  # cuBLAS, cuDNN, cuSOLVER and cuSPARSE, which allocate outside PyTorch
+    "DEVICE_ALLOCATION_FAILED",  # cuDNN since version 9
+    "HOST_ALLOCATION_FAILED",
+    "Failed to CUDA",  # NCCL: "malloc", "calloc" or "host alloc", and the number of bytes
+)
+"""Parts of the messages of failed allocations."""
+
+
 def is_out_of_memory(error: BaseException) -> bool:
     """Return whether `error` is a failed memory allocation. PyTorch has no single class for these errors."""
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
     message = str(error)
-    return (
-        isinstance(error, MemoryError)
-        or type(error).__name__ == "OutOfMemoryError"
-        or "can't allocate memory" in message
-        or "not enough memory" in message
-        or "out of memory" in message
-    )
+    return any(part in message for part in _OUT_OF_MEMORY)
 
 
 @contextmanager
