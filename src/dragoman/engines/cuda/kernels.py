@@ -5,8 +5,13 @@ an H200, they took 2.5 ms of a 3.6 ms step with 2,048 sentences. The kernels in 
 value once, and no others. Without Triton, `engines.cuda.attention` computes the same results with PyTorch.
 """
 
+from subprocess import CalledProcessError
+
 import torch
 from torch import Tensor
+
+from dragoman.base.log import warn
+from dragoman.base.machine.memory import is_out_of_memory
 
 try:
     import triton
@@ -247,11 +252,30 @@ def logsumexp(logits: Tensor) -> Tensor:
 
 
 def can_run_on(device: torch.device) -> bool:
-    """Run one kernel as a test, and return whether it succeeds. Triton needs a C compiler and a supported GPU."""
+    """Run one kernel as a test, and return whether it succeeds. If not, warn why the kernels are not used.
+
+    Raises errors of failed allocations, after which the test may succeed later.
+    """
     if not AVAILABLE:
-        return False
-    try:
-        logits = torch.randn(2, 5, device=device)
-        return torch.allclose(logsumexp(logits), logits.logsumexp(1, keepdim=True), atol=1e-5)
-    except Exception:  # Triton, the compiler and the driver raise exceptions of many types
-        return False
+        problem = "Triton is not installed: pip install triton"
+    else:
+        try:
+            logits = torch.randn(2, 5, device=device)
+            if torch.allclose(logsumexp(logits), logits.logsumexp(1, keepdim=True), atol=1e-5):
+                return True
+            problem = "they return wrong results on this GPU"
+        except Exception as error:  # Triton, the compiler and the driver raise exceptions of many types
+            if is_out_of_memory(error):
+                raise
+            problem = (
+                f"{_reason(error)}. Triton needs a C compiler and the header files of Python "
+                "(in Debian: apt install gcc python3-dev)"
+            )
+    warn(f"decoding uses PyTorch's attention, which is slower than Triton's kernels. They cannot be used: {problem}")
+    return False
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, CalledProcessError):  # its message is the command, with dozens of options
+        return f"the C compiler {error.cmd[0]} failed with exit status {error.returncode}"
+    return (str(error).strip() or type(error).__name__).partition("\n")[0].rstrip(".")
