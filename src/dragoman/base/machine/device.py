@@ -1,5 +1,6 @@
 """Choice of PyTorch's device and number of threads."""
 
+import warnings
 from typing import TYPE_CHECKING
 
 from dragoman.base.errors import ConfigError
@@ -9,7 +10,10 @@ if TYPE_CHECKING:
 
 
 def choose_device(name: str = "auto") -> "torch.device":
-    """Return the device named `cpu`, `cuda` or `cuda:N`; `auto` selects the first GPU, or the CPU if there is no GPU.
+    """Return the device named `cpu`, `cuda` or `cuda:N`.
+
+    `auto` selects the first GPU that PyTorch can use, or the CPU if there is none. If there is a GPU that it cannot
+    use, a warning says why, and what to install.
 
     On a GPU, attention kernels that are slow on new shapes are turned off (`keep_fast_attention_kernels`). Raises
     ConfigError if the device is not available.
@@ -24,20 +28,39 @@ def choose_device(name: str = "auto") -> "torch.device":
 def _device(name: str) -> "torch.device":
     import torch
 
+    from dragoman.base.machine.gpu import find_gpu
+
     if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        return find_gpu() or torch.device("cpu")
     try:
         device = torch.device(name)
     except RuntimeError:
         device = torch.device("meta")
     if device.type not in ("cpu", "cuda"):
         raise ConfigError(f"unknown device '{name}': expected auto, cpu, cuda or cuda:N")
-    try:
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        reason = str(error).splitlines()[0]
-        raise ConfigError(f"the device '{name}' is not available on this machine ({reason}): use cpu") from None
+    if device.type == "cuda":
+        check_gpu(device)
     return device
+
+
+def check_gpu(device: "torch.device") -> None:
+    """Raise ConfigError, with the reason and the remedy, if PyTorch cannot use a GPU."""
+    import torch
+
+    from dragoman.base.machine.gpu import driver_problem, gpu_problem
+
+    problem = driver_problem()
+    if problem is None:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # PyTorch warns of missing kernels in several lines
+                torch.empty(1, device=device)
+        except (RuntimeError, AssertionError, NotImplementedError) as error:
+            reason = str(error).splitlines()[0]
+            raise ConfigError(f"the device '{device}' is not available on this machine ({reason}): use cpu") from None
+        problem = gpu_problem(device.index or 0)
+    if problem is not None:
+        raise ConfigError(f"the device '{device}' cannot be used, because {problem}, or use cpu")
 
 
 def use_threads(threads: int | None) -> None:

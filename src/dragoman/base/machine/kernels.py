@@ -48,18 +48,21 @@ def cudnn_is_slow(measure: Measure) -> bool:
 def _new_shape_seconds(kernel: SDPBackend, device: torch.device) -> float | None:
     seconds = []
     for batch_size, length in _SHAPES:
-        states = torch.zeros(batch_size, _HEADS, length, _HEAD_SIZE, device=device, dtype=torch.float16)
-        torch.cuda.synchronize(device)
-        start = time.perf_counter()
         try:
+            states = torch.zeros(batch_size, _HEADS, length, _HEAD_SIZE, device=device, dtype=torch.float16)
+            torch.cuda.synchronize(device)
+            start = time.perf_counter()
             with torch.no_grad(), sdpa_kernel(kernel):
                 scaled_dot_product_attention(states, states, states, is_causal=True)
-        except RuntimeError:
+            torch.cuda.synchronize(device)
+        except RuntimeError:  # the kernel does not exist for this GPU, or its memory is full
             return None
-        torch.cuda.synchronize(device)
         seconds.append(time.perf_counter() - start)
     return median(seconds[1:])
 
+
+_BFLOAT16_CAPABILITY = (8, 0)
+"""The lowest compute capability of NVIDIA's GPUs with bfloat16: Ampere."""
 
 _MAX_BFLOAT16_SLOWDOWN = 2.0
 """If small products in bfloat16 take more than this many times as long as in float32, large ones are not measured."""
@@ -68,10 +71,12 @@ _MAX_BFLOAT16_SLOWDOWN = 2.0
 def bfloat16_speed(device: torch.device) -> float:
     """Return the speed of bfloat16 relative to float32 for a matrix product of the size used in a feed-forward layer.
 
-    On a GPU, nothing is measured: the result is infinity if the GPU supports bfloat16, and 0 if it would emulate it.
+    On a GPU, nothing is measured: the result is infinity if this GPU supports bfloat16, and 0 if it would emulate it.
     """
     if device.type == "cuda":
-        return float("inf") if torch.cuda.is_bf16_supported(including_emulation=False) else 0.0
+        # torch.cuda.is_bf16_supported answers for the current GPU, which may be another one
+        supported = torch.version.hip is not None or torch.cuda.get_device_capability(device) >= _BFLOAT16_CAPABILITY
+        return float("inf") if supported else 0.0
     for rows, rounds in ((128, 3), (1024, 12)):
         narrow, wide = _product_seconds(rows, rounds, torch.bfloat16, torch.float32)
         if narrow > _MAX_BFLOAT16_SLOWDOWN * wide:

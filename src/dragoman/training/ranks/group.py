@@ -16,6 +16,8 @@ from torch.distributed.rendezvous import rendezvous
 
 from dragoman.base.errors import ConfigError, DivergenceError, DragomanError, Interrupted
 from dragoman.base.log import console
+from dragoman.base.machine.device import check_gpu
+from dragoman.base.machine.gpu import find_gpu
 from dragoman.base.machine.kernels import keep_fast_attention_kernels
 from dragoman.training.ranks.ranks import RankLost, Ranks
 
@@ -172,9 +174,12 @@ def open_group(device: str) -> Iterator[Group]:
 
 
 def _own_device(name: str, local_rank: int, local_size: int) -> torch.device:
-    """Return the CPU, or the GPU of this rank. Raises ConfigError if there are fewer GPUs than ranks."""
+    """Return the CPU, or the GPU of this rank.
+
+    Raises ConfigError if there are fewer GPUs than ranks, or PyTorch cannot use the GPU.
+    """
     if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
+        name = "cpu" if find_gpu() is None else "cuda"
     if name == "cpu":
         return torch.device("cpu")
     if name != "cuda":
@@ -183,12 +188,13 @@ def _own_device(name: str, local_rank: int, local_size: int) -> torch.device:
             "rank: set auto, cuda or cpu"
         )
     count = torch.cuda.device_count()
-    if local_rank >= count:
+    if 0 < count <= local_rank:
         raise ConfigError(
             f"{local_size} processes were started on this machine, which has {count} GPU(s): start torchrun with "
-            f"--nproc-per-node {max(count, 1)}, or set train.device=cpu"
+            f"--nproc-per-node {count}, or set train.device=cpu"
         )
     device = torch.device("cuda", local_rank)
+    check_gpu(device)
     torch.cuda.set_device(device)
     keep_fast_attention_kernels(device)
     return device
