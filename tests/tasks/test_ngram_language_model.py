@@ -52,6 +52,16 @@ def word_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "lm"
 
 
+def test_marks_of_sentence_boundaries_change_nothing(word_model: Path, tmp_path: Path) -> None:
+    marked = recipe(tmp_path)
+    for name in ("train.txt", "valid.txt"):
+        lines = (tmp_path / name).read_text().splitlines()
+        (tmp_path / name).write_text("".join(f"<s> {line} </s>\n" for line in lines))
+    dragoman.train(marked, quiet=True)
+    scores = [dragoman.score(folder, target=[*TARGETS, *HELD_OUT]) for folder in (tmp_path / "lm", word_model)]
+    assert scores[0] == scores[1]
+
+
 @pytest.fixture(scope="module")
 def translation(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("translation") / "model"

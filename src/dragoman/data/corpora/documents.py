@@ -9,6 +9,7 @@ from dragoman.base.errors import DataError
 from dragoman.data.corpora.corpus import TextCorpusConfig
 from dragoman.data.corpora.items import Passage
 from dragoman.data.corpora.records import fill_objects
+from dragoman.data.corpora.sentence_marks import remove_sentence_marks
 from dragoman.data.corpora.templates import TemplateConfig
 from dragoman.data.files.jsonl import read_fields
 from dragoman.data.files.lines import has_broken_utf8, open_lines, read_text
@@ -23,13 +24,14 @@ _BEFORE_WHITESPACE = re.compile(r".*\S(?=[ \t\r\n])", re.DOTALL)
 
 
 def read_passages(corpus: TextCorpusConfig) -> Iterator[Passage]:
-    """Yield all documents of a corpus in file order, each as one or more passages.
+    """Yield all documents of a corpus in file order, each as one or more passages, without marks such as `<s>`.
 
     Raises DataError if a line cannot be read or the corpus is empty.
     """
     passage = None
     for passage in _passages(corpus):
-        yield passage
+        text = remove_sentence_marks(passage.text)
+        yield passage if text == passage.text else passage._replace(text=text)
     if passage is None:
         raise DataError(f"The corpus {corpus} is empty. Use a file that contains text.")
 

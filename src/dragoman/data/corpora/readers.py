@@ -6,17 +6,18 @@ from itertools import zip_longest
 from pathlib import Path
 
 from dragoman.base.errors import ConfigError, DataError
-from dragoman.base.log import warn
+from dragoman.base.log import info, warn
 from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
 from dragoman.data.corpora.documents import read_passages
 from dragoman.data.corpora.items import Pair
 from dragoman.data.corpora.pairs.formats import read_pair_file
 from dragoman.data.corpora.records import read_records
+from dragoman.data.corpora.sentence_marks import remove_sentence_marks
 from dragoman.data.files.lines import has_broken_utf8, open_lines, read_chunks
 
 
 def read_pairs(corpus: CorpusConfig) -> Iterator[Pair]:
-    """Yield all pairs of a corpus in file order.
+    """Yield all pairs of a corpus in file order, without marks of sentence boundaries such as `<s>`.
 
     Raises DataError if the two sides have different numbers of lines, if a line cannot be parsed as a pair, or if the
     corpus is empty.
@@ -24,7 +25,8 @@ def read_pairs(corpus: CorpusConfig) -> Iterator[Pair]:
     number = 0
     for pair in _pairs(corpus):
         number = pair.line
-        yield pair
+        source, target = map(remove_sentence_marks, pair.texts)
+        yield pair if (source, target) == pair.texts else pair._replace(source=source, target=target)
     if number == 0:
         raise DataError(f"The corpus {corpus} is empty. Use files with at least one sentence pair.")
 
@@ -104,9 +106,16 @@ def read_references(corpus: CorpusConfig) -> HeldOutRecords:
 
 
 def check_readable(*corpora: CorpusConfig | TextCorpusConfig) -> None:
-    """Check the first lines of each file. Raises DataError if a file is missing, empty or unreadable."""
+    """Check the first lines of each file, and report marks of sentence boundaries that are removed from its lines.
+
+    Raises DataError if a file is missing, empty or unreadable.
+    """
     for corpus in corpora:
         _check_readable(corpus)
+        for path in corpus.files:
+            line = next(open_lines(path, "any", check_encoding=False), "")
+            if remove_sentence_marks(line) != line:
+                info(f"{path}: marks of sentence boundaries, such as <s> and </s>, are removed from all lines")
 
 
 def _check_readable(corpus: CorpusConfig | TextCorpusConfig) -> None:

@@ -9,6 +9,7 @@ from pydantic import Field, field_validator
 
 from dragoman.base.errors import DataError
 from dragoman.base.settings.config import Config
+from dragoman.data.corpora.sentence_marks import remove_sentence_marks
 
 
 class TemplateConfig(Config):
@@ -93,7 +94,7 @@ def fill_templates(templates: TemplateConfig, line: int, location: str, value: C
 
 
 def _texts(value: Any, field: str, location: str) -> tuple[str, ...]:
-    """Return a value as text, or the elements of a list. Null is an empty text."""
+    """Return a value as text without marks of sentence boundaries, or the elements of a list. Null is an empty text."""
     if isinstance(value, list | tuple):
         return tuple(text for each in value for text in _texts(each, field, location))
     if value is None:
@@ -101,5 +102,5 @@ def _texts(value: Any, field: str, location: str) -> tuple[str, ...]:
     if isinstance(value, bool):
         return ("true" if value else "false",)
     if isinstance(value, str | int | float):
-        return (str(value),)
+        return (remove_sentence_marks(str(value)),)
     raise DataError(f"{location}: the field {field!r} is an object. Name one of its keys, such as {field}.text.")

@@ -73,7 +73,7 @@ def _read_cache(folder: Path) -> dict[str, list[object]]:
     return cache if isinstance(cache, dict) and all(isinstance(entry, list) for entry in cache.values()) else {}
 
 
-_FORMAT = "1"
+_FORMAT = "2"
 """Version of cleaning and tokenisation. A change that gives other ids for the same settings increases it, so that
 corpora that another version prepared are prepared again."""
 
