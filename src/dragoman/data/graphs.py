@@ -92,12 +92,42 @@ def read_graph(config: GraphConfig, labelled: bool = True) -> Graph:
     Raises DataError, with file and line, if a file cannot be read or is not valid.
     """
     ids, labels, splits, rows = _read_nodes(config.nodes, labelled)
+    pairs = _read_edges(config.edges, {node: number for number, node in enumerate(ids)}, config.nodes)
+    return Graph(tuple(ids), tuple(labels), tuple(splits), *_matrix(rows), pairs)
+
+
+def build_graph(nodes: Sequence[tuple[str, str]], edges: Sequence[tuple[str, str]]) -> Graph:
+    """Return a graph without labels.
+
+    nodes: the id and the features of each node, as in the column `words` of a file. edges: pairs of ids, without
+    direction. Raises DataError for ids that are repeated or unknown, and for invalid features.
+    """
+    numbers = {node: number for number, (node, _) in enumerate(nodes)}
+    if not nodes or len(numbers) < len(nodes):
+        raise DataError("the graph has no nodes" if not nodes else "the ids of the graph's nodes are not distinct")
+    rows = [_features(words, f"node {node!r:.80}") for node, words in nodes]
+    pairs: dict[tuple[int, int], None] = {}
+    for edge in edges:
+        for node in edge:
+            if node not in numbers:
+                raise DataError(f"an edge of the graph names the node {node!r:.80}, which is not among its nodes")
+        first, second = sorted((numbers[edge[0]], numbers[edge[1]]))
+        if first != second:
+            pairs[first, second] = None
+    unlabelled: tuple[None, ...] = (None,) * len(nodes)
+    none: Split = "none"
+    edge_array = np.array(list(pairs), np.int64).reshape(-1, 2)
+    return Graph(tuple(numbers), unlabelled, (none,) * len(nodes), *_matrix(rows), edge_array)
+
+
+def _matrix(
+    rows: Sequence[Sequence[tuple[int, float]]],
+) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
+    """Return columns, values and starts of the features of all nodes, as in `Graph`."""
     starts = np.cumsum([0, *(len(row) for row in rows)])[:-1]
     flat = [each for row in rows for each in row]
     columns = np.array([column for column, _ in flat], np.int64)
-    values = np.array([value for _, value in flat], np.float32)
-    pairs = _read_edges(config.edges, {node: number for number, node in enumerate(ids)}, config.nodes)
-    return Graph(tuple(ids), tuple(labels), tuple(splits), columns, values, starts, pairs)
+    return columns, np.array([value for _, value in flat], np.float32), starts
 
 
 _Nodes = tuple[list[str], list[str | None], list[Split], list[list[tuple[int, float]]]]

@@ -77,12 +77,15 @@ class Draw(NamedTuple):
 
     rows: (R,) int64, indices of the samples for which a token was drawn; sample j of prompt i has index i · n + j.
     tokens: (R,) int64, EOS for a sample that ends. log_probabilities: (R,) float32, natural, under the model without
-    temperature, restrictions and truncation.
+    temperature, restrictions and truncation. best_tokens, best_log_probabilities: (R, K), the K most probable tokens
+    that the restrictions allow, best first, with their log-probabilities; None if none were requested.
     """
 
     rows: Tensor
     tokens: Tensor
     log_probabilities: Tensor
+    best_tokens: Tensor | None = None
+    best_log_probabilities: Tensor | None = None
 
 
 class Draws(Iterator[Draw]):
@@ -101,14 +104,16 @@ class Draws(Iterator[Draw]):
         config: SamplingConfig | Sequence[SamplingConfig],
         numbers: Tensor,
         rules: Sequence[Restriction] = (),
+        *,
+        best: int = 0,
     ) -> None:
-        """Start n samples of each of B prompts.
+        """Start n samples of each of B prompts. best: number of most probable tokens that each `Draw` contains.
 
         numbers: (B, n, L) in [0, 1), where L is at least the maximum number of tokens after a prefix. config: one
         shared value, or one per prompt. rules: restrictions in addition to those of the config. Token t of sample j of
         prompt i is drawn by inverting the cumulative distribution over token ids at numbers[i, j, t].
         """
-        self._decoder, self._width = decoder, numbers.size(1)
+        self._decoder, self._width, self._best = decoder, numbers.size(1), best
         self._configs = expand_configs(config, len(prompts))
         device = prompts.tokens.device
         self._numbers = numbers.to(device).flatten(0, 1)
@@ -145,6 +150,7 @@ class Draws(Iterator[Draw]):
         exhausted = logits.amax(1) == -torch.inf
         self.stop(self._rows[exhausted])
         logits[exhausted] = 0.0  # the sample has ended, so the token does not matter
+        best = logits.topk(min(self._best, logits.size(1)), 1) if self._best else None
         tokens = _draw(self._truncate(logits, sentences), self._numbers[self._rows, self._steps])
         log_probabilities = logits.gather(1, tokens[:, None]).squeeze(1) - normaliser
         self._steps += 1
@@ -152,7 +158,11 @@ class Draws(Iterator[Draw]):
         live = (~self._ended[self._rows]).nonzero().squeeze(1)
         rows, tokens = self._rows[live], tokens[live]
         self.stop(rows[(tokens == EOS) | (self._max_new_tokens[rows] <= self._steps)])
-        return Draw(rows, tokens, log_probabilities[live])
+        drawn = Draw(rows, tokens, log_probabilities[live])
+        if best is None:
+            return drawn
+        scores = best.values[live] - normaliser[live, None]
+        return drawn._replace(best_tokens=best.indices[live], best_log_probabilities=scores)
 
     def stop(self, rows: Tensor) -> None:
         """End the samples with indices `rows` (int64): no more tokens are drawn for them."""

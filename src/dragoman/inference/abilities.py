@@ -16,6 +16,7 @@ from dragoman.base.settings.load import Overrides
 from dragoman.checkpoint.meta import Meta
 from dragoman.data.graphs import Graph
 from dragoman.engines.engine import Engine
+from dragoman.inference.generation.writer import Piece, Prompt, ScoredToken
 from dragoman.inference.subject import NO_SETTINGS, OutputSequence, Subject, SubjectSettings
 from dragoman.inference.translation.alignment import Aligner
 from dragoman.inference.translation.codec import Codec
@@ -28,6 +29,7 @@ from dragoman.metrics.text_score import TextScore
 from dragoman.models.attention_weights import AttentionChoice
 from dragoman.models.kinds.registry import ModelKind
 from dragoman.statistical.alignment.links import Alignment
+from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers
 
 
@@ -160,6 +162,29 @@ class SupportsGenerate(LoadedObject, Protocol):
 
     def stream(self, prompt: str, request: Any = None) -> Iterable[str]:
         """Yield the continuation of one prompt in pieces."""
+        ...
+
+
+@runtime_checkable
+class SupportsPieces(SupportsGenerate, Protocol):
+    """Continues texts token by token, as the server needs it; see `LanguageModel`."""
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer of prompts and continuations."""
+        ...
+
+    @property
+    def window(self) -> int | None:
+        """The maximum number of tokens of context; None: unlimited."""
+        ...
+
+    def pieces(self, prompts: Sequence[Prompt], request: Any = None, *, best: int = 0) -> Iterator[Piece]:
+        """Yield a piece per token of the continuations, as `LanguageModel.pieces` does."""
+        ...
+
+    def token_scores(self, ids: Sequence[int], *, best: int = 0) -> list[ScoredToken]:
+        """Return the log-probability of each token of a text given the preceding ones."""
         ...
 
 

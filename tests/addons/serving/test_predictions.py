@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from scripted_server import FREE, asked, listening
 from tiny_predictor import HEADS, TEXTS, write_predictor
 from waiting import PATIENCE
 
-from dragoman import Client, Predictor
+from dragoman import Client, NodePredictor, Predictor, train
 from dragoman.addons.serving.client import AsyncClient, ServerError
 from dragoman.addons.serving.config import EngineConfig, ModelConfig, ServeConfig
 from dragoman.addons.serving.models.served_models import Directions
@@ -138,6 +139,68 @@ def test_quotas_count_tokens(folders: dict[str, Path]) -> None:
 
         answers = asked(service, work)
     assert [each.status_code for each in answers] == [200, 200, 429] and answers[2].headers["retry-after"]
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("nodes")
+    rows = ["id\tsplit\tlabel\twords", "a\ttrain\tred\t0", "b\ttrain\tblue\t1 2:0.5", "c\tvalid\tred\t0"]
+    (folder / "nodes.tsv").write_text("\n".join(rows))
+    (folder / "edges.tsv").write_text("a\tc\nb\tc\n")
+    data = {name: str(folder / f"{name}.tsv") for name in ("nodes", "edges")}
+    recipe = {"task": {"kind": "nodes"}, "data": data, "out": str(folder / "run")}
+    train(recipe, {"train.max_steps": 1, "train.device": "cpu"}, quiet=True)
+    return folder / "run"
+
+
+def test_nodes_of_graphs(nodes: Path, folders: dict[str, Path], tmp_path: Path) -> None:
+    predictor = NodePredictor.load(nodes, "cpu")
+    known = dict(zip("abc", predictor.predict(predictor.graph()), strict=True))
+    graph = {
+        "nodes": [{"id": "x", "words": "0"}, {"id": "y", "words": "1 2:0.5"}, {"id": "z"}],
+        "edges": [["x", "y"], ["y", "z"], ["y", "x"], ["z", "z"]],
+    }
+    (tmp_path / "n.tsv").write_text("id\twords\nx\t0\ny\t1 2:0.5\nz\t\n")
+    (tmp_path / "e.tsv").write_text("x\ty\ny\tz\n")
+    new = dict(zip("xyz", predictor.predict(predictor.graph(tmp_path / "n.tsv", tmp_path / "e.tsv")), strict=True))
+    with served({"nodes": nodes, "requests": folders["requests"]}) as service:
+        found = predicted(service, model="nodes", text=[{"node": "c"}, {"node": "a"}]).json()["predictions"]
+        others = predicted(service, model="nodes", text=[{"node": "z"}, {"node": "y"}], graph=graph).json()
+        models = asked(service, lambda client: client.get("/v1/models")).json()["models"]
+        mixed = predicted(service, model="nodes", text=[{"node": "a"}, {"node": "q"}, "a"]).json()["predictions"]
+        wrong = [
+            predicted(service, model="nodes", text={"node": "x"}, graph=each)
+            for each in (
+                {"nodes": []},
+                {"nodes": [{"id": "x"}, {"id": "x"}]},
+                {"nodes": [{"id": "x"}], "edges": [["x", "y"]]},
+                {"nodes": [{"id": "x", "words": "-1"}]},
+                {"nodes": [{"id": "x", "words": "700"}]},
+            )
+        ]
+        misplaced = predicted(service, model="requests", text={"node": "a"})
+    for node, each in [*zip("ca", found, strict=True), *zip("zy", others["predictions"], strict=True)]:
+        expected = ({**known, **new})[node].as_json()
+        assert each["label"] == expected["label"]
+        assert each["probabilities"] == pytest.approx(expected["probabilities"], abs=1e-5)
+    assert models[0] == {"name": "nodes", "kind": "prediction", "task": "nodes", "labels": ["blue", "red"]}
+    assert "label" in mixed[0] and "no node 'q'" in mixed[1]["error"] and "expected a node" in mixed[2]["error"]
+    assert [each.status_code for each in (*wrong, misplaced)] == [400] * 6
+    reasons = ["no nodes", "not distinct", "not among its nodes", "'-1' is not a feature", "features up to 700"]
+    for each, reason in zip(wrong, reasons, strict=True):
+        assert reason in each.json()["error"]
+
+
+def test_a_graph_whose_files_are_missing(nodes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(nodes, tmp_path / "moved")
+    config = (tmp_path / "moved" / "config.yaml").read_text()
+    (tmp_path / "moved" / "config.yaml").write_text(config.replace("nodes.tsv", "gone.tsv"))
+    with served({"nodes": tmp_path / "moved"}) as service:
+        known = predicted(service, text={"node": "a"})
+        new = predicted(service, text={"node": "a"}, graph={"nodes": [{"id": "a", "words": "1"}]})
+    assert "only nodes of graphs in the requests" in capsys.readouterr().err
+    assert known.status_code == 400 and "send the field graph" in known.json()["error"]
+    assert new.json()["predictions"][0]["label"] in {"red", "blue"}
 
 
 def test_a_full_queue_and_a_slow_prediction(folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,6 +94,8 @@ class _Requests:
             content = None
         if response.status_code != 200:
             message = content.get("error") if isinstance(content, dict) else None
+            if isinstance(message, dict):  # the form of OpenAI's API
+                message = message.get("message")
             raise ServerError(f"{self._url}: {message or f'status {response.status_code}'}", response.status_code)
         if content is None:
             raise ServerError(f"{self._url} does not respond like a dragoman server", response.status_code)

@@ -13,12 +13,13 @@ class ModelConfig(Config):
     """A model to serve."""
 
     path: Path = Field(
-        description="Folder of a translation model, a prediction model, or a model written by `dragoman export`."
+        description="Folder of a translation, prediction or language model, or of one written by `dragoman export`."
     )
     name: str | None = Field(
         None,
         min_length=1,
-        description="Name of the model in metrics and in requests to /v1/predict; null: the name of the folder.",
+        description="Name of the model in metrics, and in requests for predictions, completions and scores; null: the "
+        "name of the folder.",
     )
     system: str | None = Field(
         None,
@@ -132,6 +133,17 @@ class LimitsConfig(Config):
     )
     form_characters: int = Field(
         200, ge=1, description="Maximum length of a form, and of a glossary term, in characters."
+    )
+    completion_tokens: int = Field(
+        1024, ge=1, description="Maximum number of tokens of a completion by a language model (`max_tokens`)."
+    )
+    completions: int = Field(
+        16,
+        ge=1,
+        description="Maximum number of completions per request: the number of prompts times `n` or `best_of`.",
+    )
+    completion_seconds: float = Field(
+        60, gt=0, description="Timeout of a request to /v1/completions in seconds, also of a stream."
     )
     seconds: float = Field(
         4.5,

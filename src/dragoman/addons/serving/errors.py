@@ -11,10 +11,13 @@ class RequestError(Exception):
     reason = "invalid"
     """The label of the error in metrics."""
 
-    def __init__(self, message: str, retry_after: float | None = None) -> None:
-        """retry_after: seconds after which the client may retry; None if retrying does not help."""
+    def __init__(self, message: str, field: str | None = None, *, retry_after: float | None = None) -> None:
+        """field: the name of the invalid field, if known.
+
+        retry_after: seconds after which the client may retry; None if retrying does not help.
+        """
         super().__init__(message)
-        self.message, self.retry_after = message, retry_after
+        self.message, self.field, self.retry_after = message, field, retry_after
 
 
 class MissingKey(RequestError):

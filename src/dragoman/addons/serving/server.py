@@ -18,8 +18,9 @@ from dragoman.addons.serving.access.access import Access
 from dragoman.addons.serving.access.client_address import parse_networks
 from dragoman.addons.serving.address import browser_url, listen, network_urls
 from dragoman.addons.serving.config import ServeConfig
+from dragoman.addons.serving.models.served_language_models import LanguageModels, ServedLanguageModel
 from dragoman.addons.serving.models.served_models import Directions, ServedModel
-from dragoman.addons.serving.models.served_predictors import Predictors, ServedPredictor, is_prediction_model
+from dragoman.addons.serving.models.served_predictors import Predictors, ServedPredictor
 from dragoman.addons.serving.queueing.background import Background
 from dragoman.addons.serving.queueing.batcher import BatchStatistics
 from dragoman.addons.serving.service.control_defaults import ControlDefaults
@@ -30,6 +31,7 @@ from dragoman.base.machine.memory import limit_arenas, release_free_memory, resi
 from dragoman.base.packages import import_optional
 from dragoman.base.settings.load import Overrides, load_settings
 from dragoman.checkpoint.names import short_names
+from dragoman.inference.load import kind_of
 from dragoman.inference.translation.alignment import Aligner
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -155,11 +157,13 @@ class LoadedModels:
         self._config, self._metrics = config, metrics
         self.translators: list[ServedModel] = []
         self.predictors: list[ServedPredictor] = []
+        self.language_models: list[ServedLanguageModel] = []
 
     async def load(self, aligner: Aligner | None, background: Background) -> None:
         """Load each configured model. Those that were loaded before an error can be closed.
 
-        Raises ConfigError if two models have the same name, and the errors of `ServedModel` and `ServedPredictor`.
+        Raises ConfigError if two models have the same name, and the errors of `ServedModel`, `ServedPredictor` and
+        `ServedLanguageModel`.
         """
         config, metrics = self._config, self._metrics
         folders = short_names([model_config.path for model_config in config.models])
@@ -168,16 +172,23 @@ class LoadedModels:
             raise ConfigError(f"two models are named {repeated[0]!r}: change `name` of one of them in serve.yaml")
         for model_config, name in zip(config.models, names, strict=True):
             info(f"loading {model_config.path}")
-            if is_prediction_model(model_config.path):
+            abilities = kind_of(model_config.path).abilities
+            if "generate" in abilities:
+                writer = await asyncio.to_thread(ServedLanguageModel, model_config, config.engine, name)
+                metrics.watch_other(name, writer)
+                self.language_models.append(writer)
+                continue
+            if not abilities.isdisjoint({"predict", "classify_nodes"}):
                 predictor = await asyncio.to_thread(ServedPredictor, model_config, config.engine, name)
-                metrics.watch_predictor(name, predictor)
+                metrics.watch_other(name, predictor)
                 self.predictors.append(predictor)
                 continue
 
             def listener(batch: BatchStatistics, name: str = name) -> None:
                 metrics.record_batch(name, batch, config.queue.batch_tokens)
 
-            load = partial(ServedModel, model_config, config.engine, config.queue, listener)
+            named = model_config.model_copy(update={"name": name})
+            load = partial(ServedModel, named, config.engine, config.queue, listener)
             model = await asyncio.to_thread(load, aligner=aligner, background=background)
             metrics.watch(name, model)
             self.translators.append(model)
@@ -189,7 +200,11 @@ class LoadedModels:
         """
         while seconds := self._config.reload_seconds:
             await asyncio.sleep(seconds)
-            models: list[ServedModel | ServedPredictor] = [*self.translators, *self.predictors]
+            models: list[ServedModel | ServedPredictor | ServedLanguageModel] = [
+                *self.translators,
+                *self.predictors,
+                *self.language_models,
+            ]
             for model in models:
                 try:
                     if await asyncio.to_thread(model.reload):
@@ -218,7 +233,14 @@ async def _serve(config: ServeConfig, aligner: Aligner | None, on_start: OnStart
 
     idle = IdleConnections(config.limits.connections, parse_networks(config.access.trusted_proxies))
     metrics, access, background = Metrics(), Access(config.access), Background()
-    service = Service(config.limits, ControlDefaults(config), config.queue, metrics.record_predictions, background)
+    service = Service(
+        config.limits,
+        ControlDefaults(config),
+        config.queue,
+        metrics.record_predictions,
+        background,
+        on_completion=metrics.record_completions,
+    )
 
     class Server(uvicorn.Server):
         """A server without signal handlers. Those of uvicorn end the process before queued requests are answered."""
@@ -278,7 +300,9 @@ def _open(service: Service, models: LoadedModels, pivots: Sequence[str]) -> None
     """Open the service, and log what it offers."""
     directions = Directions(models.translators, pivots)
     _exclude_from_collection()
-    service.open(directions, Predictors(models.predictors))
+    service.open(directions, Predictors(models.predictors), LanguageModels(models.language_models))
+    for writer in models.language_models:
+        info(f"continuing texts with {writer.name}")
     for predictor in models.predictors:
         info(f"predicting with {predictor.name} ({predictor.description['task']})")
     for source in directions.sources:

@@ -15,9 +15,17 @@ from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.checkpoint.meta import Meta
 from dragoman.decode.sampling import GenerationConfig
 from dragoman.engines.choice import EngineChoice, ModelEngine, model_engine
-from dragoman.inference.generation.score import WholeScorer, WindowScorer
+from dragoman.inference.generation.score import WholeScorer, WindowScorer, scored_tokens
 from dragoman.inference.generation.subject import TextSequence, text_subject
-from dragoman.inference.generation.writer import MAX_TOKENS, GenerationRequest, GenerationSettings, Piece, Writer
+from dragoman.inference.generation.writer import (
+    MAX_TOKENS,
+    GenerationRequest,
+    GenerationSettings,
+    Piece,
+    Prompt,
+    ScoredToken,
+    Writer,
+)
 from dragoman.inference.process_bound import ProcessBound
 from dragoman.inference.subject import NO_SETTINGS, Subject, SubjectSettings, check_not_blank, check_one_text
 from dragoman.metrics.text_score import TextScore
@@ -176,7 +184,37 @@ class LanguageModel(ProcessBound):
         request = self._resolve_request(request, settings)
         if request.samples > 1:
             raise ConfigError(f"{request.samples} samples cannot be streamed: request one, or use generate")
-        return (piece.text for piece in self._write([(1, prompt)], request))
+        return (piece.text for piece in self._write([(1, prompt)], request) if piece.text)
+
+    def pieces(
+        self, prompts: Sequence[Prompt], request: GenerationRequest | None = None, *, best: int = 0
+    ) -> Iterator[Piece]:
+        """Yield a piece per token of the continuations of all prompts, which are generated together.
+
+        Each piece has its text, its token with the log-probability, the number of its sample (that of sample j of
+        prompt i is i · samples + j), and in the last piece of a sample the reason why it ended. prompts: texts, or
+        token ids. request: a request built by `request`. best: number of most probable tokens per position. Raises
+        ConfigError for a token that is not in the vocabulary.
+        """
+        for prompt in prompts:
+            self._check_ids(prompt)
+        return self._write(list(enumerate(prompts, 1)), self._resolve_request(request, {}), best)
+
+    def token_scores(self, ids: Sequence[int], *, best: int = 0) -> list[ScoredToken]:
+        """Return the log-probability of each token of a text given the preceding ones. best: as in `pieces`.
+
+        Raises ConfigError for a token that is not in the vocabulary and for more tokens than the window holds.
+        """
+        self._check_ids(ids)
+        if self.window is not None and len(ids) > self.window:
+            raise ConfigError(f"the text has {len(ids)} tokens, but the window holds {self.window}: shorten it")
+        with smaller_batch_advice():
+            return scored_tokens(self.engine.model.decoder, self.device, ids, best)
+
+    def _check_ids(self, prompt: Prompt) -> None:
+        size = self.tokenizer.size
+        if not isinstance(prompt, str) and (unknown := [each for each in prompt if not 0 <= each < size]):
+            raise ConfigError(f"there is no token {unknown[0]}: the vocabulary has {size} tokens, numbered from 0")
 
     def score(self, texts: Sequence[str], *, stride: int | None = None, batch_size: int = 16) -> list[TextScore]:
         """Return the log-probability of each text, including its end symbol, in order.
@@ -221,10 +259,12 @@ class LanguageModel(ProcessBound):
         reject_options(given, "with a translation model")
         reject_options({"--word": settings.word, "--mask": settings.mask}, "with a model that predicts labels")
 
-    def _write(self, prompts: Sequence[tuple[int, str]], request: GenerationRequest) -> Iterator[Piece]:
+    def _write(
+        self, prompts: Sequence[tuple[int, Prompt]], request: GenerationRequest, best: int = 0
+    ) -> Iterator[Piece]:
         writer = Writer(self.engine.model.decoder, self.tokenizer, self.window, self.device)
         with smaller_batch_advice():
-            yield from writer.write(prompts, request)
+            yield from writer.write(prompts, request, best)
 
     def _scorer(self, stride: int | None) -> WindowScorer | WholeScorer:
         if self.window is not None:

@@ -12,7 +12,8 @@ from torch import Tensor
 from dragoman.base.errors import ConfigError
 from dragoman.base.progress import Progress
 from dragoman.data.batches.batch import collate_text
-from dragoman.decode.forced import force, read_labels
+from dragoman.decode.forced import CHUNK, force, read_labels
+from dragoman.inference.generation.writer import ScoredToken
 from dragoman.models.interface import Decoder
 from dragoman.text.symbols import BOS, EOS, UNK
 
@@ -126,6 +127,32 @@ class WindowScorer:
                 np.add.at(totals, [window.text for window in some], _sums(scores, batch.labels))
                 progress.update(begin + len(some))
         return [TextLogProbability(*sums) for sums in totals.tolist()]
+
+
+@torch.no_grad()
+def scored_tokens(decoder: Decoder, device: torch.device, ids: Sequence[int], best: int) -> list[ScoredToken]:
+    """Return the log-probability of each token given the start symbol and the preceding tokens.
+
+    best: number of most probable tokens per position. If `ids` begins with the start symbol, the latter has no
+    log-probability. The decoder must be in evaluation mode.
+    """
+    first = [ScoredToken(BOS, None)] if ids[:1] == [BOS] else []
+    rest = list(ids[len(first) :])
+    if not rest:
+        return first
+    output, _ = decoder.step(torch.tensor([[BOS, *rest[:-1]]], device=device), decoder.start(None))
+    tokens: list[ScoredToken] = []
+    for start in range(0, len(rest), CHUNK):
+        labels = torch.tensor(rest[start : start + CHUNK], device=device)  # (N,)
+        logits = output.logits(torch.arange(start, start + len(labels), device=device)).float()
+        scores = logits.log_softmax(1)  # (N, V)
+        own = scores.gather(1, labels[:, None]).squeeze(1).tolist()
+        values, indices = (each.tolist() for each in scores.topk(min(best, scores.size(1)), 1))
+        tokens += [
+            ScoredToken(token, score, tuple(zip(numbers, others, strict=True)))
+            for token, score, numbers, others in zip(labels.tolist(), own, indices, values, strict=True)
+        ]
+    return [*first, *tokens]
 
 
 def _sums(scores: Tensor, labels: Tensor) -> NDArray[np.float64]:

@@ -4,13 +4,13 @@ import codecs
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import NamedTuple, TypedDict
+from typing import Literal, NamedTuple, TypedDict
 
 import torch
 
 from dragoman.base.errors import ConfigError
 from dragoman.decode.prompts import Prompts
-from dragoman.decode.sampling import Draws, GenerationConfig, uniforms
+from dragoman.decode.sampling import Draw, Draws, GenerationConfig, uniforms
 from dragoman.models.interface import Decoder
 from dragoman.text.symbols import BOS, EOS
 from dragoman.text.tokenizer import Tokenizer
@@ -113,11 +113,37 @@ class TextStream:
         return any(stop.startswith(text) for stop in self._stop)
 
 
+Finish = Literal["stop", "length"]
+"""Why a text ended: with the end symbol or a stop string, or at the maximum number of tokens."""
+
+
+class ScoredToken(NamedTuple):
+    """A token of a text.
+
+    log_probability: natural, under the model without temperature, restrictions and truncation; None for a token without
+    context. best: the most probable tokens at its position with their log-probabilities, best first.
+    """
+
+    id: int
+    log_probability: float | None
+    best: tuple[tuple[int, float], ...] = ()
+
+
 class Piece(NamedTuple):
-    """A piece of a sample's text. row: number of the sample."""
+    """A piece of a sample's text, which is empty while text is held back.
+
+    row: number of the sample. token: the token that was drawn, which may be the end symbol; None for the last piece of
+    a sample. finish: why the sample ended, in its last piece.
+    """
 
     row: int
     text: str
+    token: ScoredToken | None = None
+    finish: Finish | None = None
+
+
+Prompt = str | Sequence[int]
+"""A text, or token ids."""
 
 
 @dataclass
@@ -146,13 +172,16 @@ class Writer:
     window: int | None
     device: torch.device
 
-    def write(self, prompts: Sequence[tuple[int, str]], request: GenerationRequest) -> Iterator[Piece]:
-        """Yield pieces of the samples' texts during generation. The row of sample j of prompt i is i · samples + j.
+    def write(
+        self, prompts: Sequence[tuple[int, Prompt]], request: GenerationRequest, best: int = 0
+    ) -> Iterator[Piece]:
+        """Yield a piece per token during generation, and a last one per sample.
 
-        prompts: pairs of a number and a text; the number and the seed determine the random numbers. All samples are
-        generated at once, and prompts of unequal length are padded on the left. When a sample has filled the window,
-        the last half of the window is read again, and generation continues from there. The text of a sample does not
-        depend on other samples. Raises ModelError if the model's log-probabilities are NaN.
+        The row of sample j of prompt i is i · samples + j. prompts: pairs of a number and a text; the number and the
+        seed determine the random numbers. best: number of most probable tokens per position. All samples are generated
+        at once, and prompts of unequal length are padded on the left. When a sample has filled the window, the last
+        half of the window is read again, and generation continues from there. The text of a sample does not depend on
+        other samples. Raises ModelError if the model's log-probabilities are NaN.
         """
         samples = [sample for number, text in prompts for sample in self._start_samples(number, text, request)]
         drawn, live = 0, list(range(len(samples)))
@@ -166,33 +195,43 @@ class Writer:
             minimum_length = max(0, request.sampling.minimum_length - drawn)
             config = request.sampling.model_copy(update={"minimum_length": minimum_length})
             batch = Prompts.after(self.decoder, contexts, [steps] * len(live), self.device)
-            draws = Draws(self.decoder, batch, config, numbers)
+            draws = Draws(self.decoder, batch, config, numbers, best=best)
             for draw in draws:
-                for number, token in zip(draw.rows.tolist(), draw.tokens.tolist(), strict=True):
+                for number, token in zip(draw.rows.tolist(), _scored_tokens(draw), strict=True):
                     row, sample = live[number], samples[live[number]]
-                    if token == EOS:
+                    if token.id == EOS:
                         sample.ended = True
-                        continue
-                    sample.context.append(token)
-                    if piece := sample.text.push(token):
-                        yield Piece(row, piece)
+                        yield Piece(row, "", token)
+                    else:
+                        sample.context.append(token.id)
+                        yield Piece(row, sample.text.push(token.id), token)
                     if sample.text.stopped:
                         sample.ended = True
                         draws.stop(torch.tensor([number], device=self.device))
+                    if sample.ended:
+                        yield Piece(row, sample.text.finish(), finish="stop")
             drawn += steps
             live = [row for row in live if not samples[row].ended]
-        for row, sample in enumerate(samples):
-            if piece := sample.text.finish():
-                yield Piece(row, piece)
+        for row in live:
+            yield Piece(row, samples[row].text.finish(), finish="length")
 
-    def _start_samples(self, number: int, text: str, request: GenerationRequest) -> list[_Sample]:
+    def _start_samples(self, number: int, prompt: Prompt, request: GenerationRequest) -> list[_Sample]:
         """Return all samples of prompt `number`, before any token is drawn."""
-        ids = self.tokenizer.encode(text)
+        ids = self.tokenizer.encode(prompt) if isinstance(prompt, str) else list(prompt)
         numbers = uniforms([(request.seed, number)], request.samples, request.max_tokens)[0]
-        start = [BOS] if request.sampling.prompt_start or not ids else []
+        start = [BOS] if (request.sampling.prompt_start or not ids) and ids[:1] != [BOS] else []
         return [_Sample([*start, *ids], TextStream(self.tokenizer, ids, request.stop), each) for each in numbers]
 
     def _slide(self, context: list[int]) -> None:
         """If a context is longer than the window, keep only its last tokens, which fill half of the window."""
         if self.window is not None and len(context) > self.window:
             del context[: -max(1, self.window // 2)]
+
+
+def _scored_tokens(draw: Draw) -> list[ScoredToken]:
+    """Return the drawn tokens, with the most probable ones at their positions."""
+    plain = list(map(ScoredToken, draw.tokens.tolist(), draw.log_probabilities.tolist()))
+    if draw.best_tokens is None or draw.best_log_probabilities is None:
+        return plain
+    rows = zip(plain, draw.best_tokens.tolist(), draw.best_log_probabilities.tolist(), strict=True)
+    return [token._replace(best=tuple(zip(ids, scores, strict=True))) for token, ids, scores in rows]

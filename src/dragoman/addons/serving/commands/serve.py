@@ -61,11 +61,12 @@ def serve(
 ) -> None:
     """Serve translations with a web page and an HTTP API.
 
-    The API is compatible with LibreTranslate, and has predicted labels at /v1/predict.
+    The API is compatible with LibreTranslate. It has predicted labels at /v1/predict and, in OpenAI's form, texts by
+    language models at /v1/completions.
     """
-    from dragoman.addons.serving.models.served_predictors import is_prediction_model
     from dragoman.addons.serving.server import serve
     from dragoman.base.errors import ConfigError
+    from dragoman.inference.load import kind_of
 
     options = {
         "host": host,
@@ -79,12 +80,12 @@ def serve(
     }
     settings: dict[str, Any] = {key: value for key, value in options.items() if value is not None}
     if languages:
-        listed = [(path, is_prediction_model(path)) for path in models or ()]
-        count = sum(not predicts for _, predicts in listed)
+        listed = [(path, "translate" in kind_of(path).abilities) for path in models or ()]
+        count = sum(translates for _, translates in listed)
         if len(languages) != count:
             raise ConfigError(f"{len(languages)} --languages for {count} translation models: give one for each model")
         pairs = iter(languages)
-        settings["models"] = [_model(path, None if predicts else next(pairs)) for path, predicts in listed]
+        settings["models"] = [_model(path, next(pairs) if translates else None) for path, translates in listed]
     elif models:
         settings["models"] = [_model(path, None) for path in models]
     if system is not None:

@@ -23,7 +23,17 @@ from dragoman.addons.serving.http.access_log import AccessLog
 from dragoman.addons.serving.http.exchange import Exchange
 from dragoman.addons.serving.http.gate import Gate
 from dragoman.addons.serving.http.metrics import Metrics
-from dragoman.addons.serving.http.routes import files, libretranslate, operations, page, predictions, v1
+from dragoman.addons.serving.http.openai_form import openai_error, uses_openai_form
+from dragoman.addons.serving.http.routes import (
+    completions,
+    files,
+    libretranslate,
+    operations,
+    page,
+    predictions,
+    scores,
+    v1,
+)
 from dragoman.addons.serving.http.site_check import SiteCheck
 from dragoman.addons.serving.service.service import Service
 from dragoman.checkpoint.meta import library_versions
@@ -34,7 +44,7 @@ _CONTENT: TypeAdapter[Any] = TypeAdapter(Any)
 
 
 class Application:
-    """The ASGI application. Every error is returned as `{"error": …}`.
+    """The ASGI application. Every error is returned as `{"error": …}`, or in the form of OpenAI on its routes.
 
     FastAPI declares the routes and describes them in the OpenAPI document. Requests are passed to the functions of the
     routes directly, because these read and check their requests themselves.
@@ -49,7 +59,7 @@ class Application:
         self._api = FastAPI(
             title="dragoman",
             version=library_versions()["dragoman"],
-            description="Machine translation, and prediction of labels.",
+            description="Machine translation, prediction of labels, and completion of texts.",
             docs_url=None,
             redoc_url=None,
         )
@@ -57,6 +67,8 @@ class Application:
             libretranslate.routes(service, gate, config),
             v1.routes(service, gate, config),
             predictions.routes(service, gate, config),
+            scores.routes(service, gate, config),
+            completions.routes(service, gate, config),
             files.routes(service, gate, config),
             operations.routes(service, gate, metrics, self.openapi),
             page.routes(service),
@@ -139,7 +151,7 @@ class RouteTable:
         Raises HTTPException for an unknown path, and for a method that the path does not support. OPTIONS is answered
         with the methods.
         """
-        path = _SLASHES.sub("/", scope["path"].removeprefix(scope.get("root_path", ""))).rstrip("/") or "/"
+        path = _plain_path(scope)
         by_method, scope["path_params"] = self._fixed.get(path), {}
         for pattern, others in self._patterns.items() if by_method is None else ():
             if found := pattern.match(path):
@@ -158,6 +170,11 @@ class RouteTable:
         raise HTTPException(405, headers=allow)
 
 
+def _plain_path(scope: Scope) -> str:
+    """Return the path of a request without repeated slashes and slashes at its end."""
+    return _SLASHES.sub("/", scope["path"].removeprefix(scope.get("root_path", ""))).rstrip("/") or "/"
+
+
 async def _options(response: Response, request: Request) -> Response:
     return response
 
@@ -167,10 +184,14 @@ def _json_response(content: Any) -> Response:
 
 
 def _error_response(request: Request, error: RequestError | HTTPException) -> JSONResponse:
+    is_openai = uses_openai_form(_plain_path(request.scope))
     if isinstance(error, HTTPException):
-        return JSONResponse({"error": str(error.detail)}, error.status_code, error.headers)
+        status, message = error.status_code, str(error.detail)
+        content = openai_error(message, status, None) if is_openai else {"error": message}
+        return JSONResponse(content, status, error.headers)
     request.state.failure = error.reason
     if isinstance(error, InternalError):
         request.state.error_id = error.id
     headers = {} if error.retry_after is None else {"Retry-After": str(ceil(error.retry_after))}
-    return JSONResponse({"error": error.message}, error.status, headers)
+    content = openai_error(error.message, error.status, error.field) if is_openai else {"error": error.message}
+    return JSONResponse(content, error.status, headers)

@@ -74,7 +74,7 @@ def validate(values: Mapping[str, Any], fields: type[Fields]) -> Fields:
     try:
         return fields.model_validate(converted)
     except ValidationError as error:
-        raise RequestError(_describe_first_error(error)) from None
+        raise RequestError(*_describe_first_error(error)) from None
 
 
 def _content_type(request: Request) -> tuple[str, str]:
@@ -194,11 +194,11 @@ def _display_name(encoding: str) -> str:
     return encoding.upper() if encoding.startswith("utf") else encoding
 
 
-def _describe_first_error(error: ValidationError) -> str:
-    """Describe the first invalid field, without its value."""
+def _describe_first_error(error: ValidationError) -> tuple[str, str]:
+    """Describe the first invalid field, without its value. Return the message and the name of the field."""
     first = error.errors(include_input=False, include_url=False)[0]
     # other parts of the location are names of types
     name = ".".join(str(part) for index, part in enumerate(first["loc"]) if index == 0 or isinstance(part, int))
     if first["type"] == "missing":
-        return f"Invalid request: missing {name} parameter"
-    return f"Invalid request: {name or 'the request'}: {first['msg']}"
+        return f"Invalid request: missing {name} parameter", name
+    return f"Invalid request: {name or 'the request'}: {first['msg']}", name

@@ -63,7 +63,7 @@ class Caller:
         except QuotaExceeded as exceeded:
             seconds = exceeded.retry_after
             raise TooManyRequests(
-                f"too many {exceeded.resource} per minute: try again in {seconds} s", seconds
+                f"too many {exceeded.resource} per minute: try again in {seconds} s", retry_after=seconds
             ) from None
         self._reservations.append(reservation)
         return reservation

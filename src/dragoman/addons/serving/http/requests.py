@@ -113,10 +113,10 @@ def check_texts(texts: Sequence[str], limits: LimitsConfig, field: str = "q", co
     """
     count = len(texts) if count is None else count
     if count > limits.texts:
-        raise RequestError(f"Invalid request: {field}: {count} texts, but a list has at most {limits.texts}")
+        raise RequestError(f"Invalid request: {field}: {count} texts, but a list has at most {limits.texts}", field)
     if (size := sum(map(len, texts))) > limits.characters:
         raise RequestError(
-            f"Invalid request: {field}: {size:,} characters, but a request has at most {limits.characters:,}"
+            f"Invalid request: {field}: {size:,} characters, but a request has at most {limits.characters:,}", field
         )
 
 

@@ -82,8 +82,8 @@ class ServedModel:
 
     @property
     def name(self) -> str:
-        """The name of the model folder."""
-        return self._config.path.name
+        """The name in requests and metrics: that of the settings, or of the model folder."""
+        return self._config.name or self._config.path.name
 
     @property
     def precision(self) -> str:
@@ -252,7 +252,7 @@ class Directions:
         if (route := self._routes.get((source, target))) is not None:
             return route
         if not self._routes:
-            raise RequestError("this server does not translate: its models predict labels (/v1/predict)")
+            raise RequestError("this server has no translation model: its models predict labels or continue texts")
         for code in (source, target):
             if code not in self.languages:
                 raise RequestError(f"{code} is not supported: this server supports {', '.join(self.languages)}")

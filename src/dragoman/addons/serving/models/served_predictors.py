@@ -1,12 +1,12 @@
 """`ServedPredictor`: a loaded prediction model. `Predictors`: all prediction models of a server, by name."""
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from dragoman.addons.serving.config import EngineConfig, ModelConfig
-from dragoman.addons.serving.errors import NotFound, RequestError
+from dragoman.addons.serving.errors import RequestError
 from dragoman.addons.serving.models.batched_predictor import BatchedPredictor, batched
+from dragoman.addons.serving.models.graph_nodes import NodesPredictor
+from dragoman.addons.serving.models.named_models import NamedModels
 from dragoman.addons.serving.models.served_models import folder_version
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.base.machine.device import use_threads
@@ -81,6 +81,8 @@ def _load(config: ModelConfig, engine: EngineConfig) -> dict[str, BatchedPredict
     # an engine that is selected for the translation models of a server may not serve others
     name = engine.name if serves(engine.name, "predict") else "auto"
     try:
+        if "classify_nodes" in kind_of(config.path).abilities:
+            return {"": NodesPredictor(model_for("classify_nodes", config.path, engine.device))}
         if task_names(read_config(config.path)["model"]):  # their predictors share an encoder
             return dict(Predictor.load_tasks(config.path, engine.device, engine=name, precision=engine.precision))
         preferred = {"engine": name, "precision": engine.precision}
@@ -92,33 +94,7 @@ def _load(config: ModelConfig, engine: EngineConfig) -> dict[str, BatchedPredict
     return {"": model}
 
 
-class Predictors(Mapping[str, ServedPredictor]):
+class Predictors(NamedModels[ServedPredictor]):
     """The prediction models of a server by name."""
 
-    def __init__(self, models: Sequence[ServedPredictor] = ()) -> None:
-        self._models = {model.name: model for model in models}
-
-    def __getitem__(self, name: str) -> ServedPredictor:
-        return self._models[name]
-
-    def __iter__(self) -> Any:
-        return iter(self._models)
-
-    def __len__(self) -> int:
-        return len(self._models)
-
-    def choose(self, name: str | None) -> ServedPredictor:
-        """Return the model with a name, or the only model if it is None. Raises RequestError if there is none."""
-        listed = ", ".join(self._models)
-        if not self._models:
-            raise NotFound("this server has no prediction model")
-        if name is None and len(self._models) > 1:
-            raise RequestError(f"Invalid request: model: this server has several models: name one of {listed}")
-        if name is not None and name not in self._models:
-            raise NotFound(f"there is no prediction model of this name: this server has {listed}")
-        return next(iter(self._models.values())) if name is None else self._models[name]
-
-
-def is_prediction_model(folder: Path) -> bool:
-    """Return whether a model folder predicts labels. Raises ModelError if the path is not a model folder."""
-    return "predict" in kind_of(folder).abilities
+    noun = "prediction model"

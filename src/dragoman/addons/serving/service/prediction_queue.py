@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from dragoman.addons.serving.access.quota import Reservation
 from dragoman.addons.serving.errors import QueueFull, RequestError
 from dragoman.addons.serving.models.batched_predictor import BatchedPredictor
+from dragoman.addons.serving.models.graph_nodes import RequestedNode
 from dragoman.addons.serving.models.served_predictors import ServedPredictor
 from dragoman.base.cancellation import check_cancelled, until_cancelled
 from dragoman.base.errors import ConfigError, DataError
@@ -49,14 +50,14 @@ class BatchListener(Protocol):
 
 @dataclass(frozen=True)
 class PredictionJob:
-    """Texts to predict labels of. The forms of a text are those of `Predictor.predict`.
+    """Texts to predict labels of. The forms of a text are those of `Predictor.predict`, or nodes.
 
     model: the model. reserve: reserves tokens of the client's quota; raises TooManyRequests. client: its name. task:
     the name of one of the tasks of the model; None: the only one.
     """
 
     model: ServedPredictor
-    texts: Sequence[Text]
+    texts: Sequence[Text | RequestedNode]
     reserve: Callable[[int], Reservation]
     client: str
     task: str | None = None
@@ -186,7 +187,7 @@ class PredictionQueue:
         return [each if isinstance(each, RequestError) else PredictedText(next(results), each.cut) for each in encoded]
 
 
-def _encode(predictor: BatchedPredictor, texts: Sequence[Text]) -> list[EncodedText | RequestError]:
+def _encode(predictor: BatchedPredictor, texts: Sequence[Text | RequestedNode]) -> list[EncodedText | RequestError]:
     """Encode all texts together, or one by one if one of them has an error."""
     try:
         return list(predictor.encode(texts))

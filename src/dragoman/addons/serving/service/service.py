@@ -11,10 +11,18 @@ from typing import Any, TypeVar
 from dragoman.addons.serving.config import LimitsConfig, QueueConfig, ServeConfig
 from dragoman.addons.serving.documents.processes import DocumentProcesses
 from dragoman.addons.serving.errors import Overloaded, RequestError, TimedOut
+from dragoman.addons.serving.models.served_language_models import LanguageModels
 from dragoman.addons.serving.models.served_models import Directions, Route, Step
 from dragoman.addons.serving.models.served_predictors import Predictors
 from dragoman.addons.serving.queueing.background import Background
 from dragoman.addons.serving.queueing.fair_executor import FairExecutor
+from dragoman.addons.serving.service.completion_queue import (
+    CompletionJob,
+    CompletionListener,
+    CompletionQueue,
+    OnPieces,
+    PreparedPrompts,
+)
 from dragoman.addons.serving.service.control_defaults import ControlDefaults, Defaults
 from dragoman.addons.serving.service.prediction_queue import (
     BatchListener,
@@ -22,6 +30,7 @@ from dragoman.addons.serving.service.prediction_queue import (
     PredictionJob,
     PredictionQueue,
 )
+from dragoman.addons.serving.service.scoring import ScoreJob, Scorer
 from dragoman.addons.serving.service.step_translation import StepTranslation, TimeLimit, is_long
 from dragoman.addons.serving.service.translation_job import (
     ModelStep,
@@ -52,18 +61,23 @@ class Service:
         queue: QueueConfig | None = None,
         listener: BatchListener = lambda model, batch: None,
         background: Background | None = None,
+        *,
+        on_completion: CompletionListener = lambda *measured: None,
     ) -> None:
-        """limits, defaults: None for those of an empty `serve.yaml`. queue: limits the waiting predictions.
+        """limits, defaults: None for those of an empty `serve.yaml`. queue: limits predictions and completions.
 
-        listener: receives measurements of predictions. background: None for a separate one.
+        listener, on_completion: receive measurements of predictions, and of completions. background: None for a
+        separate one.
         """
         self._background = background = background or Background()
         self._limits, self._defaults = limits or LimitsConfig(), defaults or ControlDefaults(ServeConfig())
-        self._opened: tuple[Directions, Detector, Predictors] | None = None
+        self._opened: tuple[Directions, Detector, Predictors, LanguageModels] | None = None
         self._text_threads = FairExecutor(_THREADS, "preparing texts", background)
         self._document_threads = FairExecutor(_THREADS, "preparing documents", background)
         self._prediction_threads = FairExecutor(1, "predicting labels", background)
+        self._completion_threads = FairExecutor(1, "continuing texts", background)
         queue = queue or QueueConfig()
+        self._completion_queue = CompletionQueue(queue.max_tokens, self._completion_threads.run, on_completion)
         self._prediction_queue = PredictionQueue(
             queue.max_tokens, queue.batch_tokens, self._prediction_threads.run, listener
         )
@@ -73,9 +87,15 @@ class Service:
         self._is_aborted = False
         self.is_shutting_down = False
 
-    def open(self, directions: Directions, predictors: Predictors | None = None) -> None:
-        """Start to accept requests. predictors: the prediction models, if any."""
-        self._opened = directions, Detector(directions.languages), predictors or Predictors()
+    def open(
+        self,
+        directions: Directions,
+        predictors: Predictors | None = None,
+        language_models: LanguageModels | None = None,
+    ) -> None:
+        """Start to accept requests. predictors, language_models: those of the server, if any."""
+        detector = Detector(directions.languages)
+        self._opened = directions, detector, predictors or Predictors(), language_models or LanguageModels()
 
     def check_ready(self) -> None:
         """Raise Overloaded if the service cannot translate further texts in time.
@@ -106,6 +126,7 @@ class Service:
         self._text_threads.close()
         self._document_threads.close()
         self._prediction_threads.close()
+        self._completion_threads.close()
 
     @property
     def is_open(self) -> bool:
@@ -123,12 +144,22 @@ class Service:
         return self._ready[2]
 
     @property
+    def language_models(self) -> LanguageModels:
+        """The language models. Raises Overloaded before the service is open."""
+        return self._ready[3]
+
+    @property
+    def models(self) -> list[Scorer]:
+        """All models. Raises Overloaded before the service is open."""
+        return [*self.directions.models, *self.predictors.values(), *self.language_models.values()]
+
+    @property
     def detector(self) -> Detector:
         """A detector of the source and target languages. Raises Overloaded before the service is open."""
         return self._ready[1]
 
     @property
-    def _ready(self) -> tuple[Directions, Detector, Predictors]:
+    def _ready(self) -> tuple[Directions, Detector, Predictors, LanguageModels]:
         if self._opened is None:
             raise Overloaded("the models are being loaded", retry_after=5)
         return self._opened
@@ -194,6 +225,23 @@ class Service:
         """
         async with self._limited(self._limits.seconds, "prediction"):
             return await self._prediction_queue.predict(job)
+
+    async def complete(self, job: CompletionJob, on_pieces: OnPieces) -> PreparedPrompts:
+        """Continue prompts. on_pieces: receives the pieces. Cancelling this coroutine ends the computation.
+
+        Raises the errors of `CompletionQueue.complete`, TimedOut, and Overloaded if the server is shutting down.
+        """
+        async with self._limited(self._limits.completion_seconds, "completion"):
+            return await self._completion_queue.complete(job, on_pieces)
+
+    async def score(self, job: ScoreJob) -> list[dict[str, Any]]:
+        """Return the score of each text, in order. Cancelling this coroutine gives up the computation.
+
+        Raises the errors of `ScoreJob.score`, TooManyRequests, TimedOut, and Overloaded during shutdown.
+        """
+        job.reserve(job.count_tokens())
+        async with self._limited(self._limits.seconds, "computation of the scores"):
+            return await self._prediction_threads.run(job.client, job.score)
 
     @asynccontextmanager
     async def _limited(self, seconds: float, name: str) -> AsyncIterator[TimeLimit]:

@@ -160,7 +160,7 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
         found = [DetectedLanguage(confidence=confidence, language=code) for code, confidence in detections]
         # clients expect at least one language
         if not service.directions.sources:
-            raise NotFound("this server has no languages: its models predict labels (/v1/predict)")
+            raise NotFound("this server has no languages, because its models only predict labels or continue texts")
         return found or [DetectedLanguage(confidence=0, language=service.directions.sources[0])]
 
     @router.post("/suggest", **describe_route(SuggestFields))
@@ -197,7 +197,7 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
         gate.check_key(request)
         directions = service.directions
         if not directions.sources:
-            raise NotFound("this server has no languages: its models predict labels (/v1/predict)")
+            raise NotFound("this server has no languages, because its models only predict labels or continue texts")
         source = directions.sources[0]
         first = directions.targets(source)[0]
         return Settings(
