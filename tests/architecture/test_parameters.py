@@ -12,6 +12,10 @@ EXCEPTIONS = {
     # A Triton kernel takes a flat list of pointers, strides and constants.
     "engines/cuda/kernels.py": {"_self_attention", "_cross_attention"},
     # torch.autograd.Function.apply has no keyword arguments.
+    "nn/kernels/attention.py": {"_weights", "_fill", "_forward", "_backward", "forward"},
+    "nn/kernels/cross_entropy.py": {"_differentiate"},
+    "nn/kernels/linear.py": {"_sum_columns"},
+    "nn/kernels/residual.py": {"_dropout", "_add", "_norm", "_norm_backward", "forward"},
     "training/objectives/fused_cross_entropy.py": {"forward"},
 }
 """Functions that Triton or autograd calls with positional arguments, by file."""

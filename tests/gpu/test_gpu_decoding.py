@@ -42,7 +42,7 @@ def test_captured_steps_find_what_the_search_finds(seed: int) -> None:
             found |= dict(session.completed(inf))
     assert engine._unused
     for captured in engine._unused.values():
-        assert captured._graph is not None
+        assert captured._replay is not None
         assert captured._verified
     same = sum(
         [each.tokens for each in found[number]] == [each.tokens for each in expected[number]] for number in found

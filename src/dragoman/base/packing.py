@@ -23,7 +23,8 @@ class Packing:
 
     shape: (B, L). count: number of tokens. padded: (N,) int64, the position of each packed token in the flattened
     padded batch; for filler, a position of padding, if any. packed: (B·L,) int64, the row of each position of the
-    padded batch in the packed states; for padding, a row of filler. tokens: (1, N) bool, False at filler.
+    padded batch in the packed states; for padding, a row of filler. tokens: (1, N) bool, False at filler. starts: (B +
+    1,) int32, the first row of each sentence, and the number of rows of all of them.
     """
 
     shape: tuple[int, int]
@@ -31,6 +32,7 @@ class Packing:
     padded: Tensor
     packed: Tensor
     tokens: Tensor
+    starts: Tensor
 
     @classmethod
     def of(cls, mask: NDArray[np.bool_], size: int = 0) -> Self:
@@ -49,12 +51,25 @@ class Packing:
         size = _round_up(max(size, needed))
         padded = np.pad(real, (0, size - count), constant_values=int(mask.argmin()))
         rows, columns = mask.shape
-        tensors = (torch.from_numpy(each) for each in (padded, packed, np.arange(size)[None] < count))
+        starts = np.zeros(rows + 1, np.int32)
+        mask.sum(1).cumsum(out=starts[1:])
+        tensors = (torch.from_numpy(each) for each in (padded, packed, np.arange(size)[None] < count, starts))
         return cls((rows, columns), count, *tensors)
+
+    @property
+    def columns(self) -> Tensor:
+        """The position in its sentence of each packed token: (N,) int64."""
+        return self.padded % self.shape[1]
 
     def map_tensors(self, function: Callable[[Tensor], Tensor]) -> Self:
         """Return the packing with a function applied to its tensors."""
-        return replace(self, padded=function(self.padded), packed=function(self.packed), tokens=function(self.tokens))
+        return replace(
+            self,
+            padded=function(self.padded),
+            packed=function(self.packed),
+            tokens=function(self.tokens),
+            starts=function(self.starts),
+        )
 
     def repeated(self) -> Self:
         """Return the packing of a batch that contains all sentences twice, one copy after the other."""
@@ -69,6 +84,7 @@ class Packing:
             torch.cat([first, first + positions, filler]),
             torch.cat(rows),
             (torch.arange(size, device=first.device) < 2 * count)[None],
+            torch.cat([self.starts, self.starts[1:] + count]),
         )
 
     def pack(self, states: Tensor) -> Tensor:
@@ -80,7 +96,7 @@ class Packing:
         """Return packed states (1, N, w) as (B, L, w). Padding repeats the states of filler."""
         # Without padding, filler repeats a token, whose gradient it must not have.
         tokens = self.count if self.count == self.packed.numel() else None
-        unpacked: Tensor = _Gather.apply(states[0], self.packed, self.padded, tokens)  # type: ignore[no-untyped-call]
+        unpacked: Tensor = _Gather.apply(states.squeeze(0), self.packed, self.padded, tokens)  # type: ignore[no-untyped-call]
         return unpacked.view(*self.shape, -1)
 
     def rows(self, positions: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dragoman.base.settings.config import Config
+from dragoman.nn.kernels.choice import uses_kernels
 from dragoman.nn.randomness import generator
 
 _LEVELS = 256
@@ -65,6 +66,10 @@ class Dropout(nn.Module):
         rate = self.current_rate
         if rate == 0:
             return values
+        if uses_kernels(values):
+            from dragoman.nn.kernels.residual import dropped_out
+
+            return dropped_out(values, rate)
         if values.device.type != "cpu" or torch.compiler.is_compiling():
             return functional.dropout(values, rate)
         threshold = max(1, round(rate * _LEVELS))

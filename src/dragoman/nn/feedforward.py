@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dragoman.nn.dropout import Dropout
+from dragoman.nn.linear import Linear
 from dragoman.nn.precision import matmul_dtype
 
 Activation = Literal["relu", "gelu", "gelu_tanh", "swish", "swiglu", "geglu", "geglu_tanh"]
@@ -58,16 +59,17 @@ class FeedForward(nn.Module):
         of float16, whose range its result may exceed.
         """
         super().__init__()
-        self.inner = nn.Linear(width, inner, bias)
-        self.outer = nn.Linear(inner, width, bias)
-        self.gate = nn.Linear(width, inner, bias) if activation in GATED else None
+        self.inner = Linear(width, inner, bias)
+        self.outer = Linear(inner, width, bias)
+        self.gate = Linear(width, inner, bias) if activation in GATED else None
         self.float32_output = float32_output
         self.activation_name, self.activation = activation, FUNCTIONS[activation]
         self.dropout = Dropout(dropout)
 
     def forward(self, states: Tensor, mask: Tensor | None = None) -> Tensor:
         """Apply the network: (…, d) → (…, d). mask: unused, because tokens are processed independently."""
-        hidden = self.activation(self.inner(states))
+        is_relu = self.activation is functional.relu
+        hidden = self.inner.with_relu(states) if is_relu else self.activation(self.inner(states))
         if self.gate is not None:
             hidden = hidden * self.gate(states)
         hidden = self.dropout(hidden)

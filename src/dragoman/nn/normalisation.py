@@ -7,6 +7,8 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from dragoman.base.settings.config import Config
+from dragoman.nn.dropout import Dropout
+from dragoman.nn.kernels.choice import uses_kernels
 
 
 class LayerNormConfig(Config):
@@ -32,7 +34,20 @@ class LayerNorm(nn.LayerNorm):
 
     def forward(self, states: Tensor, mask: Tensor | None = None) -> Tensor:
         """Normalise states (…, d) → (…, d). mask: unused, because tokens are normalised independently."""
+        if self.weight is not None and self.bias is not None and uses_kernels(states):
+            from dragoman.nn.kernels.residual import normalised
+
+            return normalised(states, None, self.weight, self.bias, epsilon=self.eps, rate=0.0)
         return super().forward(states)
+
+    def after_sum(self, states: Tensor, result: Tensor, dropout: Dropout) -> Tensor:
+        """Normalise the sum of states and the result of a sublayer after dropout, both (…, d)."""
+        if self.weight is not None and self.bias is not None and uses_kernels(states):
+            from dragoman.nn.kernels.residual import normalised
+
+            rate = dropout.current_rate
+            return normalised(states, result, self.weight, self.bias, epsilon=self.eps, rate=rate)
+        return super().forward(states + dropout(result))
 
 
 class RMSNormConfig(Config):

@@ -8,7 +8,8 @@ from torch import Tensor, nn
 from dragoman.base.errors import ConfigError
 from dragoman.nn.attention.interface import Attention
 from dragoman.nn.dropout import Dropout
-from dragoman.nn.normalisation import NormConfig
+from dragoman.nn.kernels.choice import uses_kernels
+from dragoman.nn.normalisation import LayerNorm, NormConfig
 
 NormOrder = Literal["post", "pre"]
 
@@ -31,10 +32,18 @@ class Residual(nn.Module):
         mask: (B, T) bool, False at padding.
         """
         if self.order == "post":
-            return self.norm(self._add_residual(states, self.dropout(sublayer(states))), mask)  # type: ignore[no-any-return]
-        return self._add_residual(states, self.dropout(sublayer(self.norm(states, mask))))
+            if self.connected and isinstance(self.norm, LayerNorm):
+                return self.norm.after_sum(states, sublayer(states), self.dropout)
+            return self.norm(self._add(states, sublayer(states)), mask)  # type: ignore[no-any-return]
+        return self._add(states, sublayer(self.norm(states, mask)))
 
-    def _add_residual(self, states: Tensor, result: Tensor) -> Tensor:
+    def _add(self, states: Tensor, result: Tensor) -> Tensor:
+        """Return the sum of states and a sublayer's result after dropout."""
+        if self.connected and uses_kernels(states):
+            from dragoman.nn.kernels.residual import added
+
+            return added(states, result, self.dropout.current_rate)
+        result = self.dropout(result)
         return states + result if self.connected else result
 
 

@@ -8,7 +8,7 @@ from dragoman.addons.lecture.example_trees import EXAMPLE_TREES
 from dragoman.addons.lecture.position_criteria import Probe, Setting, first_rise
 from dragoman.decode.rules.length_penalty import MeanLogProbability
 from dragoman.nn.attention.scorers import DotConfig, ScaledDotConfig
-from dragoman.nn.attention.soft import normalise
+from dragoman.nn.attention.weights import normalise
 from dragoman.nn.mask import Mask
 from dragoman.nn.normalisation import LayerNormConfig
 from dragoman.nn.positions.sinusoidal import SinusoidalConfig, sinusoids

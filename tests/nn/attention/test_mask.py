@@ -6,7 +6,8 @@ import torch
 from dragoman.base.errors import ConfigError
 from dragoman.nn.attention.interface import AttentionSizes
 from dragoman.nn.attention.linear import LinearAttentionConfig
-from dragoman.nn.attention.soft import SoftAttentionConfig, normalise
+from dragoman.nn.attention.soft import SoftAttentionConfig
+from dragoman.nn.attention.weights import normalise
 from dragoman.nn.attention.window import WindowAttentionConfig
 from dragoman.nn.mask import Mask
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from dragoman.nn.attention.soft import normalise
+from dragoman.nn.attention.weights import normalise
 from dragoman.nn.mask import Mask
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from dragoman.nn.attention.soft import normalise
+from dragoman.nn.attention.weights import normalise
 from dragoman.nn.mask import Mask
 
 

@@ -1,12 +1,13 @@
 """`CapturedSlots`: slots whose step a GPU replays as one graph, without waiting for Python between kernels."""
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from dragoman.base.log import warn
+from dragoman.base.machine.cuda_graphs import GraphRecorder
 from dragoman.base.machine.memory import is_out_of_memory
 from dragoman.engines.cuda.slots import Slots
 
@@ -23,21 +24,20 @@ class CapturedSlots:
     The first replay is compared with the same step without the graph. If the results disagree, the graph is dropped.
     """
 
-    def __init__(self, slots: Slots, pool: Any = None) -> None:
-        """slots: empty slots. pool: the memory pool that the engine's graphs share (`graph_pool_handle`)."""
+    def __init__(self, slots: Slots, recorder: GraphRecorder | None = None) -> None:
+        """slots: empty slots. recorder: records the engine's graphs; None: steps run without a graph."""
         self.slots = slots
-        self._graph: torch.cuda.CUDAGraph | None = None
+        self._replay: Callable[[], None] | None = None
         self._verified = False
         self._device = slots.decoder.projection.weight.device
-        if self._device.type == "cuda":
-            with self._current_device():
-                self._capture(self._device, pool)
+        if recorder is not None:
+            self._capture(recorder)
 
     def run(self, steps: int) -> None:
         """Launch a number of steps. The device may still be computing when this method returns."""
         self.slots.record_steps(steps)
         with self._current_device():
-            if self._graph is not None and not self._verified:
+            if self._replay is not None and not self._verified:
                 self._verify()
                 steps -= 1
             for _ in range(steps):
@@ -48,39 +48,25 @@ class CapturedSlots:
         return torch.cuda.device(self._device) if self._device.type == "cuda" else nullcontext()
 
     def _step(self) -> None:
-        if self._graph is None:
-            self.slots.step()
-        else:
-            self._graph.replay()
+        (self._replay or self.slots.step)()
 
-    def _capture(self, device: torch.device, pool: Any) -> None:
-        stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
-        stream.wait_stream(torch.cuda.current_stream(device))
-        with torch.cuda.stream(stream):
-            for _ in range(_WARM_UP):
-                self.slots.step()
-        torch.cuda.current_stream(device).wait_stream(stream)
-        graph = torch.cuda.CUDAGraph()
+    def _capture(self, recorder: GraphRecorder) -> None:
         try:
-            with torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
-                self.slots.step()
+            _, self._replay = recorder.record(self.slots.step, _WARM_UP)
         except RuntimeError as error:
             if is_out_of_memory(error):
                 raise
-            torch.cuda.synchronize(device)
             warn(
                 "a decoding step could not be captured as a CUDA graph, so decoding runs without graphs: "
                 f"{str(error).splitlines()[0]}"
             )
-            return
-        self._graph = graph
 
     def _verify(self) -> None:
         """Compute the first step twice from the same state, with and without the graph."""
-        state, graph = self.slots.state, self._graph
-        assert graph is not None
+        state, replay = self.slots.state, self._replay
+        assert replay is not None
         before = {name: tensor.clone() for name, tensor in state.items()}
-        graph.replay()
+        replay()
         replayed = state["totals"].clone()
         _restore(state, before)
         self.slots.step()
@@ -88,7 +74,7 @@ class CapturedSlots:
         tolerance = _TOLERANCE.get(self.slots.decoder.projection.weight.dtype, 1e-3)
         if not torch.allclose(replayed, state["totals"], rtol=0, atol=tolerance, equal_nan=True):
             warn("a CUDA graph of a decoding step returns wrong results on this GPU, so decoding runs without graphs")
-            self._graph = None
+            self._replay = None
 
 
 def _restore(state: dict[str, Tensor], before: dict[str, Tensor]) -> None:

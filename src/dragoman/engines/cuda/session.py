@@ -12,6 +12,7 @@ import torch
 from torch.nn import functional
 
 from dragoman.base.errors import ResourceError
+from dragoman.base.machine.cuda_graphs import GraphRecorder
 from dragoman.base.machine.memory import is_out_of_memory
 from dragoman.data.batches.batch import pad
 from dragoman.decode.search import Hypothesis
@@ -58,7 +59,7 @@ class Model:
         assert isinstance(decoder, TransformerDecoder)
         self.model, self.decoder, self.vocabulary = model.eval(), decoder, vocabulary
         self.device = decoder.projection.weight.device
-        self._pool = torch.cuda.graph_pool_handle() if self.device.type == "cuda" else None
+        self._recorder = GraphRecorder(self.device) if self.device.type == "cuda" else None
         self._unused: OrderedDict[SlotSizes, CapturedSlots] = OrderedDict()
         self._lock = Lock()
 
@@ -87,7 +88,7 @@ class Model:
                 return self._unused.pop(sizes)
             try:
                 if self._bytes(sizes) <= _MEMORY_SHARE * self._free_bytes():
-                    return CapturedSlots(Slots(self.decoder, self.vocabulary, sizes), self._pool)
+                    return CapturedSlots(Slots(self.decoder, self.vocabulary, sizes), self._recorder)
             except RuntimeError as error:
                 if not is_out_of_memory(error):
                     raise

@@ -10,7 +10,8 @@ from torch.nn import functional
 
 from dragoman.base.errors import ConfigError
 from dragoman.nn.attention.interface import Attention, AttentionSizes
-from dragoman.nn.attention.soft import Queries, QueryKeyPairs, SoftAttention, SoftAttentionConfig, normalise
+from dragoman.nn.attention.soft import Queries, QueryKeyPairs, SoftAttention, SoftAttentionConfig
+from dragoman.nn.attention.weights import normalise
 from dragoman.nn.auxiliary import Decisions, collector, uses_expected_values
 from dragoman.nn.positions.scheme import PositionScheme
 from dragoman.nn.randomness import generator

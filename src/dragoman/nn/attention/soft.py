@@ -5,7 +5,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 import torch
 from pydantic import Field
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from dragoman.base.errors import ConfigError
@@ -14,10 +14,13 @@ from dragoman.base.settings.config import Config
 from dragoman.nn.attention.cache import Keys, KeyValueCache, extend_cache
 from dragoman.nn.attention.heads import apply_head_mask, head_diversity
 from dragoman.nn.attention.interface import Attention, AttentionSizes, TensorTree
+from dragoman.nn.attention.packed import LONGEST, PackedKeys, attend_packed, attends_packed
 from dragoman.nn.attention.recording import record, recorder
 from dragoman.nn.attention.scorers import ScaledDotConfig, ScorerConfig
+from dragoman.nn.attention.weights import Normaliser, normalise
 from dragoman.nn.auxiliary import collector
 from dragoman.nn.dropout import Dropout
+from dragoman.nn.linear import Linear, joint_product
 from dragoman.nn.mask import CausalSpan, Mask
 from dragoman.nn.positions.scheme import PositionScheme, RelativePositions
 from dragoman.nn.precision import cast_for_matmul
@@ -25,14 +28,6 @@ from dragoman.nn.precision import cast_for_matmul
 # Minimum number of keys for the fused kernel on a CPU. Its bfloat16 backward pass is slow for short sentences, but for
 # longer ones, the B·h·T·S weights of the explicit path need too much memory (measured in docs/EXPERIMENTS.md).
 _FUSED_FROM_KEYS = 256
-
-# Number of float32 values in the widest vector register of a CPU.
-_LANES = 16
-
-# Below this value, ln softplus(x) equals x − eˣ/2 to twelve digits; slightly further below, softplus underflows.
-_FAR_BELOW = -15.0
-
-Normaliser = Literal["softmax", "sum"]
 
 
 class SoftAttentionConfig(Config):
@@ -171,13 +166,13 @@ class SoftAttention(Attention):
         self.relation = None if positions is None else positions.build_relative(sizes.heads, query, key, value)
         self.combine = config.combine or ("project" if config.projections else "concatenate")
         if config.projections:
-            self.query = nn.Linear(sizes.query, sizes.heads * query, config.bias)
-            self.key = nn.Linear(sizes.memory, self.kv_heads * key, config.bias)
+            self.query = Linear(sizes.query, sizes.heads * query, config.bias)
+            self.key = Linear(sizes.memory, self.kv_heads * key, config.bias)
             if not config.tie_keys_and_values:
-                self.value = nn.Linear(sizes.memory, self.kv_heads * value, config.bias)
+                self.value = Linear(sizes.memory, self.kv_heads * value, config.bias)
         self.output_width = {"project": sizes.output, "concatenate": sizes.heads * value, "mean": value}[self.combine]
         if self.combine == "project":
-            self.output = nn.Linear(sizes.heads * value, sizes.output, config.bias)
+            self.output = Linear(sizes.heads * value, sizes.output, config.bias)
         self.scorer = config.scorer.build(sizes.heads, query, key)
         if self.kv_heads < self.heads and not self.scorer.is_dot_product:
             raise ConfigError(
@@ -185,10 +180,14 @@ class SoftAttention(Attention):
                 f"{self.heads} heads: choose the scorer dot, scaled_dot or general, or remove kv_heads"
             )
         self.dropout = Dropout(sizes.dropout)
+        self.attends_all = type(self) is SoftAttention  # subclasses select keys
 
     def self_attend(self, states: Tensor, padding: Mask) -> Tensor:
         """See `Attention`: (B, S, d) → (B, S, output_width)."""
         states = self.cast(states)
+        if self.attends_all and attends_packed(self, states, padding.queries):
+            assert padding.queries is not None
+            return self._combine_packed(attend_packed(self, states, padding.queries))
         queries = self._queries(states, states.size(0), 0, packing=padding.queries)
         keys = self._keys(states, 0, packing=padding.keys)
         return self.attend_full(Queries(queries, queries.size(0), 0, padding.tokens, padding.queries), keys, padding)
@@ -198,6 +197,9 @@ class SoftAttention(Attention):
     ) -> tuple[Tensor, TensorTree]:
         """See `Attention`. The cache is the `KeyValueCache` that `retain` returns."""
         states, packing = self.cast(states), causal.packing
+        if cache is None and self.attends_all and attends_packed(self, states, packing):
+            assert packing is not None
+            return self._combine_packed(attend_packed(self, states, packing, causal=True)), None
         keys = self._keys(states, causal.start, causal.left_padding, packing)
         vectors = self._queries(states, states.size(0), causal.start, causal.left_padding, packing)
         queries = Queries(vectors, vectors.size(0), causal.start, query_mask, packing)
@@ -206,14 +208,22 @@ class SoftAttention(Attention):
         return result, self.retain(new_cache)
 
     def project_memory(self, states: Tensor, padding: Mask) -> TensorTree:
-        """Return the `Keys` of states (B, S, d)."""
-        return self._keys(self.cast(states), 0, packing=padding.keys)
+        """Return the `Keys` of states (B, S, d), or the `PackedKeys` of packed states."""
+        states = self.cast(states)
+        if self.attends_all and attends_packed(self, states, padding.keys):
+            assert padding.keys is not None
+            return PackedKeys(joint_product(states, self.key, self.value), padding.keys)
+        return self._keys(states, 0, packing=padding.keys)
 
     def cross_attend(
         self, states: Tensor, memory: TensorTree, padding: Mask, query_mask: Tensor | None = None
     ) -> Tensor:
         """See `Attention`: (B·K, T, d) → (B·K, T, output_width)."""
         packing = padding.queries
+        if isinstance(memory, PackedKeys):
+            if packing is not None and packing.shape[1] <= LONGEST:
+                return self._combine_packed(attend_packed(self, states, packing, memory))
+            memory = Keys(*(self._split(each, 1, self.heads, memory.packing) for each in memory.divided(self)))
         vectors = self._queries(states, memory.keys.size(0), 0, packing=packing)
         rows = states.size(0) if packing is None else vectors.size(0)
         return self.attend(Queries(vectors, rows, 0, query_mask, packing), memory, padding)
@@ -248,6 +258,10 @@ class SoftAttention(Attention):
         if queries.packing is not None:
             result = queries.packing.pack(result)
         return self.output(result) if self.combine == "project" else result
+
+    def _combine_packed(self, contexts: Tensor) -> Tensor:
+        """Combine the contexts of the heads (1, N, h · d_v): (1, N, output_width)."""
+        return self.output(contexts) if self.combine == "project" else contexts
 
     def context(self, pairs: QueryKeyPairs) -> Tensor:
         """Return the weighted mean of the values per query and head: (B, h, K·T, d_v)."""
@@ -352,34 +366,6 @@ class SoftAttention(Attention):
             enable_gqa=self.kv_heads < self.heads,
         )
         return mask.clear_empty_rows(context) if biased and mask is not None else context
-
-
-def normalise(scores: Tensor, mask: Mask | None, normaliser: Normaliser = "softmax") -> Tensor:
-    """Convert scores (…, T, S) into weights that sum to 1 per query, and are zero at masked keys.
-
-    All weights of a query without an allowed key are zero.
-    """
-    if normaliser == "sum":  # p/Σp equals the softmax of ln p, which does not underflow
-        near = functional.softplus(scores.clamp_min(_FAR_BELOW)).log()
-        far = scores.clamp_max(_FAR_BELOW)
-        scores = torch.where(scores < _FAR_BELOW, far - far.exp() / 2, near)
-    weights = _softmax(scores, None if mask is None else mask.bias)
-    return weights if mask is None else mask.clear_empty_rows(weights)
-
-
-def _softmax(scores: Tensor, bias: Tensor | None) -> Tensor:
-    """Return the softmax of scores plus bias over the last axis, computed in at least float32 and rounded once.
-
-    Rows shorter than a vector register are padded with −∞, because torch's CPU kernels process them one number at a
-    time, in bfloat16 up to four times slower than in float32.
-    """
-    logits = scores.to(torch.promote_types(scores.dtype, torch.float32))
-    logits = logits if bias is None else logits + bias
-    keys = scores.size(-1)
-    if scores.device.type != "cpu" or keys >= _LANES:
-        return torch.softmax(logits, -1).to(scores.dtype)
-    filled = functional.pad(logits, (0, _LANES - keys), value=float("-inf"))
-    return torch.softmax(filled, -1)[..., :keys].to(scores.dtype)
 
 
 def _share(width: int, heads: int) -> int:

@@ -5,10 +5,14 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from dragoman.nn.kernels.choice import triton_runs
 from dragoman.nn.precision import matmul_dtype
 
 _CHUNK_ROWS = 1024
-"""Rows whose logits are computed at once: enough for an efficient matrix product, few enough for the cache."""
+"""Rows whose logits are computed at once: enough for an efficient matrix product, few enough for a CPU's cache."""
+
+_GPU_CHUNK_ROWS = 8192
+"""The same on a GPU, where each operation must be large."""
 
 _SMALLEST = torch.finfo(torch.float32).tiny
 
@@ -107,7 +111,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         divergence = None if alpha is None else torch.zeros_like(total)
         row_losses = -smoothing * (hidden.to(sum_dtype) * mean_weight).sum(1) if per_row else None
         hidden_gradient = torch.empty_like(states) if differentiate else None
-        weight_gradient = torch.zeros_like(weight) if differentiate else None
+        weight_gradient = torch.zeros_like(weight, dtype=sum_dtype) if differentiate else None
         bias_gradient = torch.zeros_like(bias) if differentiate and bias is not None else None
         if bias is not None:
             mean_bias = smoothing * (bias.mean() if prior is None else (prior * bias).sum())
@@ -117,23 +121,32 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         # 6e-8, the smallest float16.
         needs_float32 = alpha is not None or dtype == torch.float16
         copies = 1 if alpha is None else 2
-        count, step = len(labels) // copies, max(1, _CHUNK_ROWS // copies)
+        chunk_rows = _GPU_CHUNK_ROWS if hidden.device.type == "cuda" else _CHUNK_ROWS
+        count, step = len(labels) // copies, max(1, chunk_rows // copies)
+        special = alpha is not None or factors is not None or per_row
+        in_place = differentiate and not special and dtype == torch.bfloat16 and triton_runs(hidden.device)
         for start in range(0, count, step):
             rows = slice(start, start + step)
             inputs = _copies(states, copies)[:, rows].flatten(0, 1)  # (n, d)
             target = _copies(labels, copies)[:, rows].reshape(-1, 1)  # (n, 1)
             logits = inputs @ table.t() if bias is None else torch.addmm(bias.to(dtype), inputs, table.t())  # (n, V)
-            label_logits = logits.gather(1, target).to(sum_dtype)  # (n, 1)
-            if needs_float32:
-                logits = logits.to(sum_dtype)
-            # In bfloat16, the loss is computed from rounded probabilities. Its error is within ±0.002 nats per token
-            # and unbiased.
-            probabilities = torch.softmax(logits, -1)  # (n, V)
-            label_probabilities = probabilities.gather(1, target)  # (n, 1)
-            losses = -label_probabilities.to(sum_dtype).clamp_min(_SMALLEST).log()
-            if keep is not None:
-                kept = _copies(keep, copies)[:, rows].flatten(0, 1)  # (n, 1)
-                losses, label_logits = losses * kept, label_logits * kept
+            kept = None if keep is None else _copies(keep, copies)[:, rows].flatten(0, 1)  # (n, 1)
+            if in_place:
+                from dragoman.nn.kernels.cross_entropy import differentiate_logits
+
+                weights = torch.ones_like(target, dtype=sum_dtype) if kept is None else kept
+                losses, label_logits = differentiate_logits(logits, target[:, 0], weights[:, 0], smoothing)
+            else:
+                label_logits = logits.gather(1, target).to(sum_dtype)  # (n, 1)
+                if needs_float32:
+                    logits = logits.to(sum_dtype)
+                # In bfloat16, the loss is computed from rounded probabilities. Its error is within ±0.002 nats per
+                # token and unbiased.
+                probabilities = torch.softmax(logits, -1)  # (n, V)
+                label_probabilities = probabilities.gather(1, target)  # (n, 1)
+                losses = -label_probabilities.to(sum_dtype).clamp_min(_SMALLEST).log()
+                if kept is not None:
+                    losses, label_logits = losses * kept, label_logits * kept
             cross_entropy += losses.sum()
             if factors is not None:
                 weighted += (losses[:, 0] * factors[rows]).sum()
@@ -146,17 +159,20 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
                 divergence += chunk_divergence
             if hidden_gradient is None or weight_gradient is None:
                 continue
-            # scatter_ would copy a bfloat16 tensor twice
-            indices = torch.arange(len(target), device=target.device), target[:, 0]
-            gradient = probabilities.index_put_(indices, label_probabilities[:, 0] - (1 - smoothing))  # (n, V)
-            if alpha is not None:
-                for half, divergence_gradient in zip(gradient.chunk(2), divergence_gradients, strict=True):
-                    half.add_(divergence_gradient, alpha=alpha / 2)
-            gradient = gradient.to(dtype)
-            if keep is not None:
-                gradient = gradient * kept.to(dtype)
-            if factors is not None:
-                gradient = gradient * factors[rows, None].to(dtype)
+            if in_place:
+                gradient = logits  # (n, V)
+            else:
+                # scatter_ would copy a bfloat16 tensor twice
+                indices = torch.arange(len(target), device=target.device), target[:, 0]
+                gradient = probabilities.index_put_(indices, label_probabilities[:, 0] - (1 - smoothing))
+                if alpha is not None:
+                    for half, divergence_gradient in zip(gradient.chunk(2), divergence_gradients, strict=True):
+                        half.add_(divergence_gradient, alpha=alpha / 2)
+                gradient = gradient.to(dtype)
+                if kept is not None:
+                    gradient = gradient * kept.to(dtype)
+                if factors is not None:
+                    gradient = gradient * factors[rows, None].to(dtype)
             _copies(hidden_gradient, copies)[:, rows] = (gradient @ table).view(copies, -1, table.shape[1])
             weight_gradient += gradient.t() @ inputs
             if bias_gradient is not None:

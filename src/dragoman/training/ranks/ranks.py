@@ -32,6 +32,8 @@ class Ranks:
     def __init__(self, device: str) -> None:
         """Raises ConfigError for a device that is not available."""
         self.device = choose_device(device)
+        if self.device.index is not None:
+            torch.cuda.set_device(self.device)  # on which kernels are launched and graphs recorded
 
     @property
     def is_main(self) -> bool:

@@ -2,6 +2,7 @@
 
 import signal
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import replace
@@ -35,7 +36,7 @@ from dragoman.training.run.snapshot import restore_snapshot, save_snapshot
 from dragoman.training.task import Batch, OpenJob, RunConfig
 from dragoman.training.updates.captured import DROPOUT_LEVELS
 from dragoman.training.updates.sharing import AgreedUpdate, Sharing, Updates
-from dragoman.training.updates.update import StepResult, Update
+from dragoman.training.updates.update import LaunchedUpdate, Update
 from dragoman.training.validation import Validation
 
 _GRACE = 5.0
@@ -84,6 +85,7 @@ class _Loop:
         assert self.config.schedule is not None, "set by `setup`"
         self.schedule = self.config.schedule
         self._planned: tuple[int, BatchPlan] | None = None
+        self._launched: deque[tuple[LaunchedUpdate, RunStatus]] = deque()
         first = self._plan(0)
         self.steps_per_epoch = -(-len(first) // self.job.batches_per_update)
         info(f"Batches: {len(first):,} per epoch; {self.job.padding(first)}")
@@ -154,16 +156,19 @@ class _Loop:
             rate = self.schedule.rate(step, completed, self.job.model_width)
             point = TrainingPoint(step, completed, self._dropout_fraction(step))
             scale = progress.loss_scale if self.config.precision == "float16" else None
-            result = engine.step(agreed.update, point, rate, scale)
-            self._record(agreed, result)
+            launched = engine.launch(agreed.update, point, rate, scale)
+            self._advance(agreed, launched)
             last = progress.finished is not None
             seconds, tokens = progress.seconds, progress.target_tokens
-            report.step(result, RunStatus(step, epoch, rate, seconds, tokens, progress.horizon, last))
+            status = RunStatus(step, epoch, rate, seconds, tokens, progress.horizon, last)
+            self._launched.append((launched, status))
+            self._report_launched(report, all_but=int(self.ranks.device.type == "cuda"))
             number = agreed.signal or (None if self.ranks.distributed else interruption.received)
             self._after_step(interruption, number, report)
             self.profile.after_update()
             if progress.finished is not None:
                 break
+        self._report_launched(report)
         if progress.step not in progress.scores:  # the new limit is below the number of completed steps
             self._validate(interruption, report)
             with interruption.saving():
@@ -183,18 +188,25 @@ class _Loop:
                 self.session.unfreezing.apply(progress.epoch)
             yield from self.profile.batches(self.updates.iterate(plan, progress.batch, load))
 
-    def _record(self, agreed: AgreedUpdate, result: StepResult) -> None:
+    def _report_launched(self, report: Reporter, all_but: int = 0) -> None:
+        """Report updates, except the last ones, which a GPU computes meanwhile. Raises DivergenceError."""
+        while len(self._launched) > all_but:
+            launched, status = self._launched.popleft()
+            result = launched.result()
+            self.progress.watch.check(status.step, result)
+            report.step(result, status)
+
+    def _advance(self, agreed: AgreedUpdate, launched: LaunchedUpdate) -> None:
         """Move the position of the run past an update, and decide whether a limit has been reached."""
         progress = self.progress
         step = progress.step + 1
-        progress.watch.check(step, result)
         if self.session.average is not None:
             self.session.average.update(step)
         progress.step = step
         progress.batch += agreed.update.count
         if progress.batch == len(self._plan(progress.epoch)):
             progress.epoch, progress.batch = progress.epoch + 1, 0
-        progress.target_tokens += result.target_tokens
+        progress.target_tokens += launched.target_tokens
         self._tick(agreed.seconds)
         progress.horizon = progress.horizon.refit(
             self.config, self.steps_per_epoch, step, progress.seconds, self.session.journal
@@ -240,6 +252,9 @@ class _Loop:
     def _after_step(self, interruption: Interruption, number: int | None, report: Reporter) -> None:
         progress, config = self.progress, self.config
         assert config.validate_every is not None, "set by `setup`"
+        intervals = config.validate_every, config.checkpoint_every
+        if number is not None or progress.finished or any(progress.step % each == 0 for each in intervals):
+            self._report_launched(report)
         if progress.step % config.validate_every == 0 or progress.finished:
             with self.profile.separate("validation"):
                 self._validate(interruption, report)

@@ -1,13 +1,18 @@
 """`CapturedPasses`: forward and backward passes that a GPU repeats as CUDA graphs, without launching each operation."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from dragoman.base.log import warn
+from dragoman.base.machine.cuda_graphs import GraphRecorder
+from dragoman.base.machine.memory import is_out_of_memory
 from dragoman.nn.auxiliary import collecting
 from dragoman.nn.dropout import scale_dropout
 from dragoman.training.objectives.objective import Loss, StaticObjective, TrainingPoint
@@ -17,7 +22,13 @@ DROPOUT_LEVELS = 8
 """Number of steps in which dropout rates rise at the start of a run, because a graph contains the rates."""
 
 MAX_GRAPHS = 128
-"""Maximum number of graphs, one per shape. Further shapes are computed without graphs."""
+"""Maximum number of graphs, one per shape. The one that was not used for the longest time makes room for a new one."""
+
+_PROOFS = 2
+"""Number of batches for which a new graph is compared with the same pass without it."""
+
+_PROVE_EVERY = 1000
+"""Number of replays of a graph after which it is compared again."""
 
 _MAX_DIFFERENCE = 0.01
 """Maximum relative difference between the results with and without a graph. Both compute the same operations with the
@@ -44,38 +55,16 @@ class _Results:
 
 @dataclass
 class _Graph:
-    """A recorded pass. batch: the tensors that it reads. proven: whether its results have been compared."""
+    """A recorded pass. batch: the tensors that it reads. replays: how many times it was repeated."""
 
     batch: Any
     results: _Results
     replay: Replay
-    proven: bool = False
+    replays: int = 0
 
 
-class NotCapturable(Exception):
-    """The pass cannot be recorded. The message completes "because …"."""
-
-
-class CudaGraphs:
-    """Records passes as CUDA graphs, which share their memory. They are replayed one at a time."""
-
-    def __init__(self, device: torch.device) -> None:
-        self._device = device
-        self._pool: Any = None
-
-    def __call__(self, function: Callable[[], _Results]) -> tuple[_Results, Replay]:
-        """See `Capture`. The function runs once before it is recorded, so that libraries can allocate their buffers."""
-        stream = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
-        stream.wait_stream(torch.cuda.current_stream(self._device))
-        with torch.cuda.stream(stream):
-            function()
-        torch.cuda.current_stream(self._device).wait_stream(stream)
-        graph = torch.cuda.CUDAGraph()
-        # Other threads allocate page-locked memory for the next batches meanwhile.
-        with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
-            results = function()
-        self._pool = self._pool or graph.pool()
-        return results, graph.replay
+class NotStatic(Exception):
+    """The pass does more than computing a loss and its gradients. The message completes "because …"."""
 
 
 @dataclass
@@ -83,23 +72,33 @@ class CapturedPasses:
     """Computes the gradients of batches of few shapes by replaying recorded passes.
 
     A pass is recorded when a shape of batches occurs for the second time with the same dropout rates, which should
-    therefore change rarely (`DROPOUT_LEVELS`), and the same trained parameters. Its first results are compared with
-    those of the same pass without a graph; if they differ, or if a pass cannot be recorded, no further graphs are used.
-    Learning rate and optimiser are not part of the recording. Random numbers come from the device's default generator,
-    which the caller seeds before each pass.
+    therefore change rarely (`DROPOUT_LEVELS`), and the same trained parameters. Results for the first batches, and
+    later for one in a thousand, are compared with those of the same pass without a graph; if they differ, or if a pass
+    cannot be recorded, no further graphs are used. All passes, recorded or not, compute the same operations, so that a
+    resumed run, which records passes at other steps, has the same results.
 
-    objective: a loss with `is_static`. capture: records a pass.
+    Packed batches in bfloat16 are computed in bfloat16 throughout, including residual connections and norms, with
+    copies of the parameters; PyTorch's norms, softmax and sums use float32 inside. In other passes, autocast chooses
+    the precision of each operation. Learning rate and optimiser are not part of the recording. Random numbers come from
+    the device's default generator, which the caller seeds before each pass.
+
+    objective: a loss with `is_static`. capture: records a pass. static: whether passes of the model can be computed
+    here. active: whether graphs are used. replays: number of passes that were repeated as graphs.
     """
 
     model: nn.Module
     objective: StaticObjective
     runtime: Runtime
     capture: Capture
+    static: bool = True
     active: bool = True
-    _graphs: dict[Any, _Graph | None] = field(default_factory=dict)
+    replays: int = 0
+    _graphs: "OrderedDict[Any, _Graph | None]" = field(default_factory=OrderedDict)
     _dropout: float | None = None
     _gradients: tuple[Tensor, ...] = ()
-    """The memory of the gradients of all recordings, which would otherwise hold a copy of the model's size each."""
+    """The memory of the gradients of all passes; each recording would otherwise hold a copy of the model's size."""
+    _copies: dict[nn.Parameter, Tensor] = field(default_factory=dict)
+    """Copies of all parameters in half precision, for passes that need them."""
 
     def __post_init__(self) -> None:
         self._parameters: list[nn.Parameter] = []
@@ -108,77 +107,128 @@ class CapturedPasses:
     def run(self, batch: Any, point: TrainingPoint, factor: float, seed: int) -> Loss | None:
         """Add the gradient of factor · loss to the parameters, and return the loss.
 
-        Returns None, without any effect, for batches that must be computed without a graph.
+        Returns None, without any effect, if the model has auxiliary losses or counters.
         """
-        if not self.active:
+        if not self.static:
             return None
         self._discard_outdated(point.dropout)
+        self._factor.fill_(factor)
+        try:
+            results = self._replayed(batch, point, seed) or self._computed(batch, point, seed)
+        except NotStatic as error:
+            self._stop(str(error))
+            self.static = False
+            return None
+        except (RuntimeError, MemoryError) as error:
+            if not (self._graphs and is_out_of_memory(error)):
+                raise
+            self._stop("the memory that graphs need in addition is not free")
+            results = self._computed(batch, point, seed)
+        self._add(results.gradients)
+        return Loss(results.total.clone(), results.cross_entropy.clone(), batch.target_tokens)
+
+    def _replayed(self, batch: Any, point: TrainingPoint, seed: int) -> _Results | None:
+        """Compute a batch with a graph, which is recorded first if its shape has occurred before. None: without one."""
+        if not self.active:
+            return None
         key = batch.task, tuple(each.shape for each in _tensors(batch))
         graph = self._graphs.get(key)
         if graph is None:
-            if key not in self._graphs and len(self._graphs) < MAX_GRAPHS:
-                self._graphs[key] = None
-                return None
-            if key not in self._graphs or (graph := self._record(batch, point, seed)) is None:
+            known = key in self._graphs
+            self._graphs[key] = None
+            if not known or (graph := self._record(batch, point, seed)) is None:
                 return None
             self._graphs[key] = graph
-        self._factor.fill_(factor)
+            if len(self._graphs) > MAX_GRAPHS:
+                self._graphs.popitem(last=False)
+        self._graphs.move_to_end(key)
         for stored, new in zip(_tensors(graph.batch), _tensors(batch), strict=True):
             stored.copy_(new, non_blocking=True)
+        if graph.replays < _PROOFS or graph.replays % _PROVE_EVERY == 0:
+            return self._proven(graph, batch, point, seed)
+        return self._repeat(graph, seed)
+
+    def _repeat(self, graph: _Graph, seed: int) -> _Results:
         torch.manual_seed(seed)
         graph.replay()
-        results = graph.results
-        if not graph.proven:
-            torch.manual_seed(seed)
-            expected = self._compute(batch, point)
-            if not _agree(results, expected):
-                self._stop("its results differ from those without it")
-                results = expected
-            graph.proven = True
-        self._add(results.gradients)
-        return Loss(results.total.clone(), results.cross_entropy.clone(), batch.target_tokens)
+        graph.replays += 1
+        self.replays += 1
+        return graph.results
+
+    def _proven(self, graph: _Graph, batch: Any, point: TrainingPoint, seed: int) -> _Results:
+        """Compute a batch with and without a graph, and use no further graphs if the results differ."""
+        torch._foreach_zero_(graph.results.values)  # a graph that does nothing must not pass
+        replayed = [each.clone() for each in self._repeat(graph, seed).values]
+        expected = self._computed(batch, point, seed)
+        if not _agree(replayed, expected.values):
+            self._stop("its results differ from those without it")
+        return expected
+
+    def _computed(self, batch: Any, point: TrainingPoint, seed: int) -> _Results:
+        """Compute a batch without a graph."""
+        torch.manual_seed(seed)
+        return self._compute(batch, point)
 
     def _discard_outdated(self, dropout: float) -> None:
         """Discard the recordings with other dropout rates or other trained parameters, as after unfreezing."""
         trained = [each for each in self.model.parameters() if each.requires_grad]
-        if dropout == self._dropout and len(trained) == len(self._parameters):
-            return
-        self._graphs.clear()
-        self._dropout, self._parameters, self._gradients = dropout, trained, ()
+        if dropout != self._dropout or len(trained) != len(self._parameters):
+            self._graphs.clear()
+        if len(trained) != len(self._parameters):
+            self._gradients, self._copies = (), {}
+        self._dropout, self._parameters = dropout, trained
 
     def _record(self, batch: Any, point: TrainingPoint, seed: int) -> _Graph | None:
         """Record the pass of a batch. Return None, and use no further graphs, if this fails."""
         own = batch.to(self.runtime.device).map_tensors(torch.clone)
         torch.manual_seed(seed)
         try:
-            self._gradients = self._gradients or tuple(torch.empty_like(each) for each in self._parameters)
-            results, replay = self.capture(lambda: self._share(self._compute(own, point)))
-        except (RuntimeError, NotCapturable) as error:  # including out-of-memory errors
+            results, replay = self.capture(lambda: self._compute(own, point))
+        except (RuntimeError, MemoryError) as error:
             self._stop(str(error).strip().partition("\n")[0])
             return None
         return _Graph(own, results, replay)
 
     def _compute(self, batch: Any, point: TrainingPoint) -> _Results:
         """Compute the loss and the gradients of a batch with operations that do not wait for the device."""
-        with self.runtime.autocast(), scale_dropout(point.dropout), collecting(point.step) as auxiliary:
+        inputs: list[Tensor] = list(self._parameters)
+        with ExitStack() as stack:
+            if self.runtime.precision == torch.bfloat16 and getattr(batch, "packing", None) is not None:
+                stack.enter_context(_replaced_parameters(self.model, self._copied_parameters()))
+                inputs = [self._copies[each] for each in self._parameters]
+            else:
+                stack.enter_context(self.runtime.autocast())
+            stack.enter_context(scale_dropout(point.dropout))
+            auxiliary = stack.enter_context(collecting(point.step))
             total, cross_entropy = self.objective.static_sums(self.model, batch)
         if auxiliary.penalties or auxiliary.decisions or auxiliary.counts:
-            raise NotCapturable("the model has auxiliary losses or counters")
-        gradients = torch.autograd.grad(total * self._factor, self._parameters, allow_unused=True)
-        return _Results(total.detach(), cross_entropy.detach(), gradients)
+            raise NotStatic("the model has auxiliary losses or counters")
+        gradients = torch.autograd.grad(total * self._factor, inputs, allow_unused=True)
+        return _Results(total.detach(), cross_entropy.detach(), self._keep(gradients))
 
-    def _share(self, results: _Results) -> _Results:
-        """Move the gradients to the memory that all recordings share."""
-        own = tuple(
-            None if each is None else shared for shared, each in zip(self._gradients, results.gradients, strict=True)
-        )
-        torch._foreach_copy_(
-            [each for each in own if each is not None], [each for each in results.gradients if each is not None]
-        )
-        return replace(results, gradients=own)
+    def _copied_parameters(self) -> dict[nn.Parameter, Tensor]:
+        """Return copies of the parameters in half precision, which are refreshed in each pass."""
+        if not self._copies:
+            self._copies = {
+                each: torch.empty_like(each, dtype=self.runtime.precision, requires_grad=each.requires_grad)
+                for each in self.model.parameters()
+            }
+        with torch.no_grad():
+            torch._foreach_copy_(list(self._copies.values()), list(self._copies))
+        return self._copies
+
+    def _keep(self, gradients: Sequence[Tensor | None]) -> tuple[Tensor | None, ...]:
+        """Move the gradients to the memory that all passes share, in the precision of the parameters."""
+        self._gradients = self._gradients or tuple(torch.empty_like(each) for each in self._parameters)
+        kept = tuple(None if new is None else shared for shared, new in zip(self._gradients, gradients, strict=True))
+        with torch.no_grad():
+            torch._foreach_copy_(
+                [each for each in kept if each is not None], [each for each in gradients if each is not None]
+            )
+        return kept
 
     def _add(self, gradients: Sequence[Tensor | None]) -> None:
-        """Add copies of the gradients, which the next replay overwrites, to those of the parameters."""
+        """Add copies of the gradients, which the next pass overwrites, to those of the parameters."""
         first: list[tuple[nn.Parameter, Tensor]] = []
         others: list[tuple[Tensor, Tensor]] = []
         for parameter, new in zip(self._parameters, gradients, strict=True):
@@ -196,7 +246,8 @@ class CapturedPasses:
     def _stop(self, reason: str) -> None:
         self.active = False
         self._graphs.clear()
-        self._gradients = ()
+        if self.runtime.device.type == "cuda":
+            torch.cuda.empty_cache()
         warn(f"updates are computed without CUDA graphs, because a graph could not be used: {reason}")
 
 
@@ -210,7 +261,29 @@ def captured_passes(model: nn.Module, objective: Any, runtime: Runtime, few_shap
         return None
     if not isinstance(objective, StaticObjective) or not objective.is_static:
         return None
-    return CapturedPasses(model, objective, runtime, CudaGraphs(runtime.device))
+    return CapturedPasses(model, objective, runtime, GraphRecorder(runtime.device).record)
+
+
+@contextmanager
+def _replaced_parameters(model: nn.Module, copies: Mapping[nn.Parameter, Tensor]) -> Iterator[None]:
+    """Use other tensors as the parameters of a model within this context.
+
+    `torch.func.functional_call` does not restore the parameters of a module that is part of a model twice, such as the
+    embedding of both sides (torch 2.13).
+    """
+    places = [
+        (module._parameters, name, each)
+        for module in model.modules()
+        for name, each in module._parameters.items()
+        if each is not None
+    ]
+    try:
+        for parameters, name, each in places:
+            parameters[name] = copies[each]  # type: ignore[assignment]
+        yield
+    finally:
+        for parameters, name, each in places:
+            parameters[name] = each
 
 
 def _tensors(batch: Any) -> Iterator[Tensor]:
@@ -225,13 +298,16 @@ def _tensors(batch: Any) -> Iterator[Tensor]:
     return iter(found)
 
 
-def _agree(results: _Results, expected: _Results) -> bool:
-    """Return whether the losses and the gradients differ by less than rounding can explain."""
-    if len(results.values) != len(expected.values):
+def _agree(results: Sequence[Tensor], expected: Sequence[Tensor]) -> bool:
+    """Return whether loss and gradients (see `_Results.values`) differ by less than rounding can explain.
+
+    Results of float16 that overflow are not judged: infinities differ from each other. The device is read once.
+    """
+    if len(results) != len(expected):
         return False
-    for own, other in ((results.values[:1], expected.values[:1]), (results.values[2:], expected.values[2:])):
-        difference = sum(float((a.double() - b.double()).square().sum()) for a, b in zip(own, other, strict=True))
-        size = sum(float(each.double().square().sum()) for each in other)
-        if not difference <= _MAX_DIFFERENCE**2 * size:
-            return False
-    return True
+    gradients = torch._foreach_sub(list(results[2:]), list(expected[2:]))
+    norms = [torch.stack(torch._foreach_norm(each)).norm() for each in (gradients, list(expected[2:]))]
+    loss = results[0] - expected[0], expected[0]
+    values = torch.stack([*(each.float() for each in loss), *(each.float() for each in norms)]).abs().tolist()
+    pairs = ((values[0], values[1]), (values[2], values[3]))
+    return all(not isfinite(size) or difference <= _MAX_DIFFERENCE * size for difference, size in pairs)

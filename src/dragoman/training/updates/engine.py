@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -28,7 +28,7 @@ from dragoman.training.ranks.parallel import SingleProcess, gather_full
 from dragoman.training.ranks.ranks import Runtime
 from dragoman.training.task import Batch
 from dragoman.training.updates.captured import CapturedPasses
-from dragoman.training.updates.update import MicroBatch, StepResult, Tokens, Update
+from dragoman.training.updates.update import LateScalars, LaunchedUpdate, MicroBatch, StepResult, Tokens, Update
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,16 @@ class _MicroBatchLoss:
     task: str
     tokens: int
     real: bool = True
+
+    @property
+    def scalars(self) -> list[Tensor]:
+        """The values of the loss that are tensors."""
+        return [each for each in (self.loss.total, self.loss.cross_entropy) if isinstance(each, Tensor)]
+
+    def with_scalars(self, scalars: Sequence[Tensor]) -> Self:
+        """Return the loss with other tensors for `scalars`."""
+        total, *others = scalars
+        return replace(self, loss=replace(self.loss, total=total, cross_entropy=[*others, self.loss.cross_entropy][0]))
 
 
 class Engine:
@@ -86,6 +96,18 @@ class Engine:
     ) -> StepResult:
         """Make one update: forward and backward pass, clipping, and the optimiser's step.
 
+        See `launch`.
+        """
+        return self.launch(update, point, learning_rate, loss_scale).result()
+
+    def launch(
+        self, update: Update, point: TrainingPoint, learning_rate: float, loss_scale: LossScale | None = None
+    ) -> LaunchedUpdate:
+        """Make one update without waiting for its result, so that a GPU computes it while the next one is prepared.
+
+        Updates of several processes, and those with scaled losses, are waited for, because the next one depends on
+        their numbers.
+
         loss_scale: the scale for float16, which is adjusted after the update; None: the loss is not scaled.
 
         Raises ResourceError if single examples or the optimiser's state do not fit in memory. With several ranks, it is
@@ -106,11 +128,21 @@ class Engine:
                 self.optimiser.zero_grad(set_to_none=True)
             else:
                 self._apply_gradients(learning_rate, point.step)
-        # Values are read from the device last, because this synchronises with a GPU.
-        result = self._build_result(losses, norm, tokens, distributed=update.micro_batches is not None)
-        if not overflowed:
-            return result
-        return replace(result, gradient_norm=0.0, counts={**result.counts, "overflowed updates": [1.0]})
+        late = LateScalars([*(scalar for each in losses for scalar in each.scalars), norm])
+        distributed = update.micro_batches is not None
+
+        def result() -> StepResult:
+            scalars = iter(late.read())
+            read = [each.with_scalars([next(scalars) for _ in each.scalars]) for each in losses]
+            built = self._build_result(read, next(scalars), tokens, distributed)
+            if not overflowed:
+                return built
+            return replace(built, gradient_norm=0.0, counts={**built.counts, "overflowed updates": [1.0]})
+
+        if distributed or loss_scale is not None:
+            completed = result()
+            return LaunchedUpdate(completed.target_tokens, lambda: completed)
+        return LaunchedUpdate(sum(tokens.values()), result)
 
     def _clip_gradients(self) -> Tensor:
         """Divide the gradients by the loss scale and clip them. Return their norm before clipping."""

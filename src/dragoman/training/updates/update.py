@@ -1,10 +1,13 @@
 """`Update` and `StepResult`: the input and the result of one parameter update."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from dragoman.training.task import Batch
 
@@ -43,6 +46,24 @@ class Update:
     tokens: Tokens | None = None
 
 
+class LateScalars:
+    """Scalars that a device is still computing, which can be read without waiting for what it is given afterwards."""
+
+    def __init__(self, tensors: Sequence[Tensor]) -> None:
+        """tensors: scalars of one device."""
+        self._tensors, self._event = list(tensors), None
+        if self._tensors[0].device.type == "cuda":
+            self._tensors = list(torch.stack([each.float() for each in tensors]).to("cpu", non_blocking=True))
+            self._event = torch.cuda.Event()  # type: ignore[no-untyped-call]
+            self._event.record()
+
+    def read(self) -> list[Tensor]:
+        """Wait for the scalars and return them, on the CPU if they are on a GPU."""
+        if self._event is not None:
+            self._event.synchronize()
+        return self._tensors
+
+
 @dataclass(frozen=True)
 class StepResult:
     """The result of an update: means over its target tokens (nats), gradient norm, and number of target tokens.
@@ -61,3 +82,10 @@ class StepResult:
     auxiliary: Mapping[str, float] = field(default_factory=dict)
     counts: Mapping[str, Sequence[float]] = field(default_factory=dict)
     losses: Mapping[str, float] = field(default_factory=dict)
+
+
+class LaunchedUpdate(NamedTuple):
+    """An update that a GPU may still be computing. target_tokens: as in `StepResult`. result: waits for the result."""
+
+    target_tokens: int
+    result: Callable[[], StepResult]

@@ -1,0 +1,94 @@
+"""Soft attention over packed states without unpacking them, on a GPU."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dragoman.base.packing import Packing
+from dragoman.nn.attention.heads import has_masked_heads
+from dragoman.nn.attention.recording import recorder
+from dragoman.nn.attention.scorers import Dot, ScaledDot
+from dragoman.nn.kernels.choice import uses_kernels
+from dragoman.nn.linear import joint_product
+
+LONGEST = 128
+"""Maximum number of tokens of a sentence, whose scores must fit into the registers of `nn.kernels.attention`."""
+
+
+@dataclass(frozen=True)
+class PackedKeys:
+    """Keys and values of packed states side by side, (1, M, h · (d_k + d_v)), and the packing."""
+
+    joint: Tensor
+    packing: Packing
+
+    def divided(self, attention: Any) -> tuple[Tensor, Tensor]:
+        """Return the keys (1, M, h · d_k) and the values (1, M, h · d_v)."""
+        width = attention.key.out_features
+        return self.joint[..., :width], self.joint[..., width:]
+
+
+def attends_packed(attention: Any, states: Tensor, packing: Packing | None) -> bool:
+    """Return whether an attention layer (`SoftAttention`) computes packed states by `attend_packed`."""
+    config, relation = attention.config, attention.relation
+    return bool(
+        packing is not None
+        and packing.shape[1] <= LONGEST
+        and uses_kernels(states)
+        and isinstance(attention.scorer, Dot | ScaledDot)
+        and config.normaliser == "softmax"
+        and config.projections
+        and not (config.tie_keys_and_values or config.diversity or attention.kv_heads < attention.heads)
+        and not (relation is not None and (relation.acts_on_scores or relation.acts_on_values))
+        and attention.dropout.current_rate == 0
+        and attention.combine != "mean"
+        and recorder() is None
+        and not has_masked_heads()
+    )
+
+
+def attend_packed(
+    attention: Any,
+    states: Tensor,
+    packing: Packing,
+    memory: PackedKeys | None = None,
+    causal: bool = False,
+) -> Tensor:
+    """Attend from packed states (1, N, d) to themselves, or to a memory: (1, N, h · d_v).
+
+    attention: the layer, a `SoftAttention`.
+    causal: whether a token attends only to itself and to earlier tokens of its sentence.
+    """
+    from dragoman.nn.kernels.attention import packed_attention  # importing Triton is slow
+
+    heads, width = attention.heads, attention.query.out_features
+    key_width, value_width = width // heads, attention.value.out_features // heads
+    scale = float(attention.scorer.fold(torch.ones(key_width))[0])
+    if memory is None:
+        queries = joint_product(states, attention.query, attention.key, attention.value)
+        if attention.relation is not None:
+            rotated = (_rotate(attention, queries[..., part * width : (part + 1) * width], packing) for part in (0, 1))
+            queries = torch.cat([*rotated, queries[..., 2 * width :]], -1)
+        sources = packing
+    else:
+        queries, sources = attention.query(states), memory.packing
+    context = packed_attention(
+        queries.squeeze(0),
+        None if memory is None else memory.joint.squeeze(0),
+        (packing.starts, sources.starts),
+        longest=(packing.shape[1], sources.shape[1]),
+        widths=(heads, key_width, value_width),
+        scale=scale,
+        causal=causal,
+    )
+    return context.unsqueeze(0)
+
+
+def _rotate(attention: Any, vectors: Tensor, packing: Packing) -> Tensor:
+    """Rotate the vectors (1, N, h · w) of all heads by their positions in their sentences."""
+    assert attention.relation is not None
+    last = packing.shape[1] - 1
+    heads = vectors.reshape(vectors.size(1), attention.heads, 1, -1)
+    return attention.relation.rotate(heads, last, last - packing.columns).flatten(1).unsqueeze(0)  # type: ignore[no-any-return]

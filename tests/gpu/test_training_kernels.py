@@ -1,0 +1,185 @@
+"""The Triton kernels of training against PyTorch: on a GPU, or on a CPU with TRITON_INTERPRET=1."""
+
+import os
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from dragoman.data.batches.batch import collate
+from dragoman.data.batches.shapes import BatchShapes
+from dragoman.models.kinds.encoder_decoder import ModelConfig
+from dragoman.nn import dropout, linear, normalisation, residual
+from dragoman.nn.attention import packed
+from dragoman.training.objectives.cross_entropy import CrossEntropy
+
+pytest.importorskip("triton")
+from dragoman.nn.kernels import residual as sums
+from dragoman.nn.kernels.attention import packed_attention
+from dragoman.nn.kernels.cross_entropy import differentiate_logits
+from dragoman.nn.kernels.linear import linear as fused_linear
+
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+DEVICE = torch.device("cpu" if INTERPRETED else "cuda")
+
+pytestmark = pytest.mark.skipif(
+    not (INTERPRETED or torch.cuda.is_available()), reason="no GPU, and TRITON_INTERPRET=1 is not set"
+)
+
+
+def drawn(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    return torch.randn(*shape, device=DEVICE).to(dtype).requires_grad_()
+
+
+def check(found: Tensor, expected: Tensor, inputs: list[Tensor], tolerance: float = 1e-4) -> None:
+    """Compare results and their gradients, relative to their size."""
+    gradient = torch.randn_like(found)
+    pairs = [(found, expected)]
+    pairs += zip(
+        torch.autograd.grad(found, inputs, gradient),
+        torch.autograd.grad(expected, inputs, gradient.to(expected.dtype)),
+        strict=True,
+    )
+    for one, other in pairs:
+        assert (one.float() - other.float()).norm() <= tolerance * other.float().norm()
+
+
+def starts_of(lengths: list[int]) -> Tensor:
+    return torch.tensor([0, *lengths], dtype=torch.int32, device=DEVICE).cumsum(0, dtype=torch.int32)
+
+
+def attend(queries: Tensor, keys: Tensor, values: Tensor, scale: float, causal: bool) -> Tensor:
+    scores = torch.einsum("qhd,khd->hqk", queries, keys) * scale
+    if causal:
+        scores = scores.masked_fill(~torch.ones_like(scores[0], dtype=torch.bool).tril(), -torch.inf)
+    return torch.einsum("hqk,khd->qhd", scores.softmax(-1), values)
+
+
+@pytest.mark.parametrize("longest", [7, 33, 100])
+@pytest.mark.parametrize("causal", [False, True])
+def test_self_attention_of_packed_rows(longest: int, causal: bool) -> None:
+    torch.manual_seed(1)
+    heads, key, value = 2, 16, 24
+    lengths = [5, 1, 0, longest, 3]
+    starts, filler = starts_of(lengths), 21
+    joint = drawn(sum(lengths) + filler, heads * (2 * key + value))
+    found = packed_attention(
+        joint,
+        None,
+        (starts, starts),
+        longest=(longest, longest),
+        widths=(heads, key, value),
+        scale=0.3,
+        causal=causal,
+    )
+    expected = [
+        attend(*(each.view(len(rows), heads, -1) for each in rows.split(sizes, 1)), 0.3, causal).flatten(1)
+        for rows in joint[: sum(lengths)].split(lengths)
+        if len(rows)
+        for sizes in [[heads * key, heads * key, heads * value]]
+    ]
+    check(found, torch.cat([*expected, found.new_zeros(filler, heads * value)]), [joint])
+
+
+def test_attention_of_packed_rows_to_their_sources() -> None:
+    torch.manual_seed(2)
+    heads, key, value = 2, 64, 64
+    targets, sources = [4, 20, 0, 1], [17, 3, 0, 40]
+    queries, memory = drawn(40, heads * key), drawn(64, heads * (key + value))
+    found = packed_attention(
+        queries,
+        memory,
+        (starts_of(targets), starts_of(sources)),
+        longest=(20, 40),
+        widths=(heads, key, value),
+        scale=0.125,
+    )
+    expected = [
+        attend(*(each.view(len(each), heads, -1) for each in (row, *rows.split(heads * key, 1))), 0.125, False)
+        for row, rows in zip(queries[:25].split(targets), memory[:60].split(sources), strict=True)
+        if len(row)
+    ]
+    check(found, torch.cat([torch.cat(expected).flatten(1), found.new_zeros(15, heads * value)]), [queries, memory])
+
+
+@pytest.mark.parametrize("residual_sum", [False, True])
+@pytest.mark.parametrize("width", [24, 512])
+def test_normalised_sums(residual_sum: bool, width: int) -> None:
+    torch.manual_seed(3)
+    states, result, weight, bias = drawn(3, 7, width), drawn(3, 7, width), drawn(width), drawn(width)
+    found = sums.normalised(states, result if residual_sum else None, weight, bias, epsilon=1e-5, rate=0.0)
+    total = states + result if residual_sum else states
+    inputs = [states, weight, bias, *([result] if residual_sum else [])]
+    check(found, functional.layer_norm(total, (width,), weight, bias), inputs)
+
+
+def test_dropout_has_its_rate_and_the_same_mask_in_both_passes() -> None:
+    torch.manual_seed(4)
+    ones, zeros = torch.ones(500, 200, device=DEVICE, requires_grad=True), torch.zeros(500, 200, device=DEVICE)
+    for rate in (0.1, 0.5):
+        first, second = (sums.dropped_out(ones, rate) for _ in range(2))
+        for dropped in (first, second, sums.added(zeros, ones, rate)):
+            assert abs(float((dropped == 0).float().mean()) - rate) < 5e-3
+            assert torch.equal(dropped.unique(), torch.tensor([0.0, 1 / (1 - rate)], device=DEVICE))
+            assert torch.equal(torch.autograd.grad(dropped.sum(), ones)[0], dropped)
+            for axis in (0, 1):  # neighbours are independent
+                neighbours = torch.stack([dropped.narrow(axis, at, dropped.size(axis) - 1).flatten() for at in (0, 1)])
+                assert abs(float(torch.corrcoef(neighbours.detach())[0, 1])) < 0.02
+        assert abs(float(torch.corrcoef(torch.stack([first.flatten(), second.flatten()]).detach())[0, 1])) < 0.02
+
+
+def test_the_normalised_sum_drops_the_same_elements_in_both_passes() -> None:
+    states, result, weight, bias = drawn(9, 24), drawn(9, 24), drawn(24), drawn(24)
+    torch.manual_seed(5)
+    found = sums.normalised(states, result, weight, bias, epsilon=1e-5, rate=0.4)
+    torch.manual_seed(5)
+    mask = sums.dropped_out(torch.ones(9, 24, device=DEVICE), 0.4)
+    check(found, functional.layer_norm(states + result * mask, (24,), weight, bias), [states, result, weight, bias])
+
+
+@pytest.mark.parametrize("relu", [False, True])
+def test_linear_layers(relu: bool) -> None:
+    torch.manual_seed(6)
+    states, weight, bias = drawn(3, 70, 24), drawn(90, 24), drawn(90)
+    expected = functional.linear(states, weight, bias)
+    check(fused_linear(states, weight, bias, relu), expected.relu() if relu else expected, [states, weight, bias], 1e-3)
+
+
+@pytest.mark.parametrize("size", [11, 4096, 10_007])
+def test_the_gradient_of_logits(size: int) -> None:
+    torch.manual_seed(7)
+    logits, labels = 5 * torch.randn(9, size, device=DEVICE), torch.randint(size, (9,), device=DEVICE)
+    kept = torch.tensor([1.0] * 8 + [0.0], device=DEVICE)
+    found = logits.clone()
+    losses, label_logits = differentiate_logits(found, labels, kept, 0.1)
+    expected = logits.softmax(1) - 0.9 * functional.one_hot(labels, size)
+    torch.testing.assert_close(found, expected * kept[:, None], rtol=1e-4, atol=1e-5)
+    entropies = functional.cross_entropy(logits, labels, reduction="none")
+    torch.testing.assert_close(losses, entropies * kept, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(label_logits, logits.gather(1, labels[:, None])[:, 0] * kept)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary"])
+def test_a_model_with_the_kernels_has_the_gradients_of_one_without(
+    norm: str, positions: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gradients(kernels: bool) -> list[Any]:
+        for module in (dropout, linear, normalisation, packed, residual):
+            monkeypatch.setattr(module, "uses_kernels", lambda _: kernels)
+        side = {"kind": "transformer", "layers": 2, "heads": 2, "feedforward": 48, "norm": norm}
+        settings = {"preset": None, "width": 32, "encoder": side, "decoder": side, "dropout": 0.0}
+        torch.manual_seed(8)
+        config = ModelConfig.model_validate({**settings, "positions": {"kind": positions}})
+        model = config.build(50, 50).train().to(DEVICE)
+        draw = torch.Generator().manual_seed(9)
+        lengths = torch.randint(1, 14, (2, 7), generator=draw).tolist()
+        sides = [[torch.randint(4, 50, (length,), generator=draw).tolist() for length in side] for side in lengths]
+        batch = BatchShapes((99, 99), packed=128).apply(collate(*sides, range(7))).to(DEVICE)
+        total, _ = CrossEntropy(0.1).static_sums(model, batch)
+        return [total, *torch.autograd.grad(total, list(model.parameters()))]
+
+    for found, expected in zip(gradients(True), gradients(False), strict=True):
+        assert (found - expected).norm() <= 1e-3 * expected.norm() + 1e-4
