@@ -114,3 +114,42 @@ def test_other_yaml_is_refused(text: str, error: str) -> None:
 def test_numbers_of_any_length() -> None:
     given = "en:\n  a: " + "7" * 5000 + "\n  b: a cow\n  c: 2024-99-99\n"
     assert translated(given, "rails") == re.sub("^en", "de", given).replace("a cow", "A COW")
+
+
+FLUENT = """# a comment
+hello-user = Hello, { $userName }!
+shared-photos =
+    { $userName } { $photoCount ->
+        [one] added a new photo
+       *[other] added { $photoCount } new photos
+    } to { $userGender ->
+        [male] his stream
+       *[other] their stream
+    }.
+-brand-name = Big Dog
+login = Log in
+    .title = a { -brand-name } title
+multi = A first line
+    and a second line.
+
+    A new paragraph.
+quoted = { "{" } kept { "}" }
+last = see { hello-user.attr }
+"""
+
+
+def test_fluent() -> None:
+    expected = FLUENT.replace(
+        "A first line\n    and a second line.\n\n    A new", "A FIRST LINE AND A SECOND LINE.\n\n    A new"
+    )
+    for text in ("Hello", "added a new photo", "added", "new photos", "to", "his stream", "their stream", "Log in"):
+        expected = expected.replace(f" {text}", f" {text.upper()}")
+    for text in ("a { -brand-name } title", "A new paragraph", "see"):
+        expected = expected.replace(f" {text}", f" {text.upper()}").replace("-BRAND-NAME", "-brand-name")
+    assert translated(FLUENT, "fluent") == expected
+    other: Write = lambda words: [(word, 0) for word in "a {b} { $x } {".split()]  # noqa: E731
+    assert translated("a = b { $x }", "fluent", other) == 'a = a {"{"}b{"}"} { $x } {"{"}'
+    with pytest.raises(DocumentError, match="line 2: a brace is not closed"):
+        translated("a = b\nc = { $x", "fluent")
+    with pytest.raises(DocumentError, match="line 1: placeables are nested too deeply"):
+        translated("a = " + "{" * 99, "fluent")

@@ -37,9 +37,9 @@ def translate_document(
         typer.Option(
             "--format",
             metavar="NAME",
-            help="text, markdown, html, xhtml, srt, vtt, ass, sbv, ttml, lrc, docx, odt, odp, ods, pptx, xlsx, epub, "
-            "po, xliff, json, properties, strings, resx or rails (default: from the suffix of --input; text if it "
-            "has none).",
+            help="text, markdown, rst, asciidoc, latex, html, xhtml, srt, vtt, ass, sbv, ttml, lrc, docx, odt, odp, "
+            "ods, pptx, xlsx, epub, po, xliff, json, properties, strings, resx, fluent or rails (default: from the "
+            "suffix of --input; text if it has none).",
         ),
     ] = None,
     encoding: Annotated[

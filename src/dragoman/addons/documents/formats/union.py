@@ -8,7 +8,11 @@ from typing import Any
 from dragoman.addons.documents.formats.epub.epub import epub_format
 from dragoman.addons.documents.formats.format import Format, TextFormat, concatenation_format
 from dragoman.addons.documents.formats.html.page import HtmlFormat
+from dragoman.addons.documents.formats.light_markup.asciidoc import parse_asciidoc
+from dragoman.addons.documents.formats.light_markup.latex import parse_latex
+from dragoman.addons.documents.formats.light_markup.rst import parse_rst
 from dragoman.addons.documents.formats.markdown.markdown import parse_markdown
+from dragoman.addons.documents.formats.messages.fluent import parse_fluent
 from dragoman.addons.documents.formats.messages.gettext import GettextFormat
 from dragoman.addons.documents.formats.messages.json import parse_json
 from dragoman.addons.documents.formats.messages.properties import parse_properties, parse_strings
@@ -40,6 +44,9 @@ def split_text(text: str) -> Iterator[str | Passage]:
 FORMATS: dict[str, Format[Any]] = {
     "text": concatenation_format(split_text),
     "markdown": TextFormat(parse_markdown),
+    "rst": TextFormat(parse_rst),
+    "asciidoc": TextFormat(parse_asciidoc),
+    "latex": TextFormat(parse_latex),
     "html": HtmlFormat(),
     "xhtml": HtmlFormat(is_xml=True),
     "srt": TextFormat(SubRip().parse),
@@ -61,6 +68,7 @@ FORMATS: dict[str, Format[Any]] = {
     "properties": TextFormat(parse_properties),
     "strings": TextFormat(parse_strings),
     "resx": TextFormat(parse_resx),
+    "fluent": TextFormat(parse_fluent),
     "rails": TextFormat(parse_rails),
 }
 
@@ -72,6 +80,14 @@ EXTENSIONS = {
     ".mdx": "markdown",
     ".mdown": "markdown",
     ".mkd": "markdown",
+    ".tex": "latex",
+    ".latex": "latex",
+    ".ltx": "latex",
+    ".adoc": "asciidoc",
+    ".asciidoc": "asciidoc",
+    ".asc": "asciidoc",
+    ".rst": "rst",
+    ".rest": "rst",
     ".html": "html",
     ".htm": "html",
     ".xhtml": "xhtml",
@@ -111,6 +127,7 @@ EXTENSIONS = {
     ".properties": "properties",
     ".strings": "strings",
     ".resx": "resx",
+    ".ftl": "fluent",
     ".yml": "rails",
     ".yaml": "rails",
 }
