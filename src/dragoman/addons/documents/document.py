@@ -79,8 +79,9 @@ def translate_document(
     file; archives, such as docx and odt, are always bytes. encoding: the encoding of the bytes, such as windows-1252,
     by default what they show (see docs/how-to/documents). format: text, markdown, rst, asciidoc, latex, html, xhtml,
     srt, vtt, ass, sbv, ttml, lrc, docx, odt, odp, ods, pptx, xlsx, epub, po, xliff, json, properties, strings, resx,
-    fluent or rails. attention: the decoder attention that aligns words, which determines the positions of markup in the translation. settings:
-    beam, length_penalty, coverage_penalty, unknown, search, to, tags, glossary, keep, keep_patterns and guard, as in
+    fluent or rails. attention: the decoder attention that aligns words, which determines the positions of markup in the
+    translation. settings: beam, length_penalty, coverage_penalty, unknown, search, to, tags, glossary, keep,
+    keep_patterns and guard, as in
     `Translator.request`. The other arguments are those of `Translator.load`.
 
     If keep is not given, a sentence whose translation lacks a number, an address, a placeholder or another span of
