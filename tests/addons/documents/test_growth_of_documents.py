@@ -14,6 +14,7 @@ from growth import check_linear, check_linear_memory
 from office_archives import book, presentation, workbook
 from open_documents import document as open_document
 from open_documents import packed, part
+from pdf_files import pdf
 from stand_in_translators import StandIn, upper
 from word_documents import document as word_document
 
@@ -222,6 +223,12 @@ GRAMMARS: dict[str, tuple[list[str], Make]] = {
     "latex": (
         [*_TEXT, *_LINES, "\\a{", "}", "$", "\\[", "\\footnote{", "%", "\\begin{a}", "\\end{a}", "~", "&", '\\"a', "["],
         lambda body: f"\\begin{{document}}{body}",
+    ),
+    "pdf": (
+        _TEXT,
+        lambda body: pdf(
+            [body[at : at + 60].encode("latin-1", "replace").decode("latin-1") for at in range(0, len(body), 60)]
+        ),
     ),
     "rails": ([*_TEXT, *_ICU, "\n  b: a", "'", "|", "- ", "[", "&a "], lambda body: f"en:\n  a: {body}\n"),
     "odp": (

@@ -38,10 +38,9 @@ def test_unknown_extensions_are_refused_by_name(name: str, tmp_path: Path, capsy
 @pytest.mark.parametrize(
     ("name", "content", "told"),
     [
-        ("a.pdf", b"x", "a PDF by its extension .pdf, which cannot be translated: extract its text first"),
         ("old.DOC", b"", "a Word 97–2003 document (.doc) by its extension .doc, which cannot be translated: save it"),
         ("a.csv.gz", b"a,b", "a table by its extension .csv, which cannot be translated"),
-        ("a.xyz", b"%PDF-1.7", "a PDF, which cannot be translated: extract its text first"),
+        ("a.xyz", b"%PDF-1.7", "a PDF: give it the file name extension .pdf, or choose the format pdf"),
         ("a.bin", document(paragraph(run("A dog"))), "a Word document (.docx): give it the file name extension .docx"),
         ("a.mobi", b"", "an e-book of another format by its extension .mobi, which cannot be translated: convert it"),
     ],
@@ -77,7 +76,7 @@ def test_files_without_an_extension_or_with_a_language_are_text(name: str) -> No
 
 def test_an_unknown_format_names_all() -> None:
     with pytest.raises(
-        ConfigError, match=r"'yaml': use text, markdown, html, xhtml, srt, vtt, ass, sbv, ttml, lrc, docx"
+        ConfigError, match=r"'yaml': use text, markdown, rst, asciidoc, latex, html, xhtml, srt, vtt, ass"
     ):
         translate_document(StandIn(upper), "a: b", format="yaml")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="unknown"):

@@ -145,7 +145,7 @@ def test_files_and_streams(
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["--format", "pdf"], 2, "unknown document format 'pdf'"),
+        (["--format", "djvu"], 2, "unknown document format 'djvu'"),
         (["--nbest", "3"], 2, "No such option: --nbest"),
         (["--on-error", "blank"], 2, "use stop or replace"),
         (["-i", "none.md"], 1, "there is no file none.md"),

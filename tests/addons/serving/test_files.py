@@ -161,10 +161,9 @@ def entities() -> bytes:
 @pytest.mark.parametrize(
     ("name", "content", "fields", "status", "told"),
     [
-        ("a.pdf", b"x", {}, 400, "file: this is a PDF by its extension .pdf, which cannot be translated: extract"),
-        ("a.bin", b"%PDF-1.7 x", {}, 400, "file: this is a PDF, which cannot be translated: extract"),
+        ("a.bin", b"%PDF-1.7 x", {}, 400, "file: this is a PDF: give it the file name extension .pdf"),
         ("a.po.bak", b"x", {}, 400, "supported extensions are .txt, .text, .md"),
-        ("a.txt", b"%PDF-1.7 x", {}, 400, "the file: this is a PDF, which cannot be translated as text"),
+        ("a.txt", b"%PDF-1.7 x", {}, 400, "the file: this is a PDF, not text: give it"),
         ("a.md.gz", b"\x1f\x8b\x08\0x", {}, 400, "the file: this is a compressed file (gzip)"),
         ("a.txt", b"\xff", {}, 400, "broken UTF-8"),
         ("a.txt", b"x", {"target": "fr"}, 400, "fr is not supported"),

@@ -38,8 +38,8 @@ def translate_document(
             "--format",
             metavar="NAME",
             help="text, markdown, rst, asciidoc, latex, html, xhtml, srt, vtt, ass, sbv, ttml, lrc, docx, odt, odp, "
-            "ods, pptx, xlsx, epub, po, xliff, json, properties, strings, resx, fluent or rails (default: from the "
-            "suffix of --input; text if it has none).",
+            "ods, pptx, xlsx, epub, pdf, po, xliff, json, properties, strings, resx, fluent or rails (default: from "
+            "the suffix of --input; text if it has none).",
         ),
     ] = None,
     encoding: Annotated[
@@ -67,8 +67,8 @@ def translate_document(
 
     check_settings(search or [], "search.minimum_length=3", "--input FILE")
     check_new_files({"--output": target}, source)
-    validate_paths(source, target)
     format = format or detect_format(source)
+    validate_paths(source, target, format)
     try:
         file = read_document(source, format, on_error, encoding)
         done = translate_document(

@@ -11,7 +11,7 @@ from dragoman.addons.documents.expected_spans import expected_spans
 from dragoman.addons.documents.formats.encoding import EncodingError
 from dragoman.addons.documents.formats.format import Content, DecodedFile, Format
 from dragoman.addons.documents.formats.recognition import check_content
-from dragoman.addons.documents.formats.union import get_format
+from dragoman.addons.documents.formats.union import WRITTEN_AS, get_format
 from dragoman.addons.documents.languages import Languages
 from dragoman.addons.documents.pipeline import DocumentPipeline, SegmentedDocument
 from dragoman.base.companion import compressor_for
@@ -78,9 +78,9 @@ def translate_document(
     model: a translator, a model folder, or several folders that form an ensemble. document: text, or the bytes of a
     file; archives, such as docx and odt, are always bytes. encoding: the encoding of the bytes, such as windows-1252,
     by default what they show (see docs/how-to/documents). format: text, markdown, rst, asciidoc, latex, html, xhtml,
-    srt, vtt, ass, sbv, ttml, lrc, docx, odt, odp, ods, pptx, xlsx, epub, po, xliff, json, properties, strings, resx,
-    fluent or rails. attention: the decoder attention that aligns words, which determines the positions of markup in the
-    translation. settings: beam, length_penalty, coverage_penalty, unknown, search, to, tags, glossary, keep,
+    srt, vtt, ass, sbv, ttml, lrc, docx, odt, odp, ods, pptx, xlsx, epub, pdf, po, xliff, json, properties, strings,
+    resx, fluent or rails. attention: the decoder attention that aligns words, which determines the positions of markup
+    in the translation. settings: beam, length_penalty, coverage_penalty, unknown, search, to, tags, glossary, keep,
     keep_patterns and guard, as in
     `Translator.request`. The other arguments are those of `Translator.load`.
 
@@ -218,12 +218,14 @@ def read_document(
         raise error.with_remedy("--encoding ENCODING. Broken text becomes U+FFFD with --on-error replace") from None
 
 
-def validate_paths(source: Path | None, target: Path | None) -> None:
-    """Raise DataError if the source file is missing or the target would overwrite it."""
+def validate_paths(source: Path | None, target: Path | None, format: str) -> None:
+    """Raise DataError if the source file is missing, the target would overwrite it, or it has the wrong extension."""
     if source is not None and (source.is_dir() or not source.exists()):
         raise DataError(f"there is no file {source}: check --input")
     if source is not None and target is not None and source.resolve() == target.resolve():
         raise DataError(f"--output {target} would overwrite the file to translate: choose another name")
+    if target is not None and format in WRITTEN_AS and target.suffix.lower() == f".{format}":
+        raise DataError(f"--output {target}: the translation is plain text: name it {target.with_suffix('.txt').name}")
 
 
 def write_document(data: bytes, path: Path | None) -> None:

@@ -57,12 +57,11 @@ _OFFICE_FOLDERS = {
 }
 _ARCHIVE_FORMATS = ("docx", "odt", "odp", "ods", "pptx", "xlsx", "epub")
 _ARCHIVE = Content("an archive (ZIP)", None, _UNPACK)
-_PDF_FILE = Content("a PDF", None, "extract its text first, for example with pdftotext")
+_PDF_FILE = Content("a PDF", "pdf")
 _RICH_TEXT = Content("a document in rich text format (.rtf)", None, "save it as .docx or .odt first")
 _POSTSCRIPT_FILE = Content("a PostScript file", None, "extract its text first, for example with ps2ascii")
 _E_BOOK = "an e-book of another format"
 _EXTENSIONS = {
-    ".pdf": _PDF_FILE,
     ".rtf": _RICH_TEXT,
     ".ps": _POSTSCRIPT_FILE,
     ".doc": Content("a Word 97–2003 document (.doc)", None, "save it as .docx first"),

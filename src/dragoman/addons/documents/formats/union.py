@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -21,6 +22,7 @@ from dragoman.addons.documents.formats.messages.resx import parse_resx
 from dragoman.addons.documents.formats.office.presentation import presentation_format
 from dragoman.addons.documents.formats.office.workbook import workbook_format
 from dragoman.addons.documents.formats.opendocument.opendocument import open_document_format
+from dragoman.addons.documents.formats.pdf import PdfFormat
 from dragoman.addons.documents.formats.recognition import remedy_for
 from dragoman.addons.documents.formats.subtitles.lyrics import parse_lyrics
 from dragoman.addons.documents.formats.subtitles.subrip import SubRip
@@ -62,6 +64,7 @@ FORMATS: dict[str, Format[Any]] = {
     "pptx": presentation_format(),
     "xlsx": workbook_format(),
     "epub": epub_format(),
+    "pdf": PdfFormat(),
     "po": GettextFormat(),
     "xliff": XliffFormat(),
     "json": TextFormat(parse_json),
@@ -118,6 +121,7 @@ EXTENSIONS = {
     ".xlsm": "xlsx",
     ".xltx": "xlsx",
     ".epub": "epub",
+    ".pdf": "pdf",
     ".po": "po",
     ".pot": "po",
     ".xlf": "xliff",
@@ -133,6 +137,9 @@ EXTENSIONS = {
 }
 """The format of a file by its extension."""
 
+WRITTEN_AS = {"pdf": "txt"}
+"""The extensions of the translations of formats that are written in another one."""
+
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 """Extensions of compressed files, which are skipped."""
 
@@ -140,6 +147,14 @@ _EXTENSION = re.compile(r"\.(?=\S{1,16}\Z)[^A-Za-z]*[A-Za-z].*")
 _OTHER_FILES = (".ts", ".mo", ".sh", ".in")
 """Extensions that are language codes too, some of them deprecated, but usually mean something else: TypeScript and Qt's
 messages, compiled catalogues of gettext, shell scripts, and templates."""
+
+
+def is_available(format: str) -> bool:
+    """Return whether the package that a format needs, beyond those of the extra `documents`, is installed."""
+    try:
+        return format != "pdf" or find_spec("pypdf") is not None
+    except ValueError:  # an import of it has failed
+        return False
 
 
 def get_format(name: str) -> Format[Any]:

@@ -237,7 +237,7 @@ class _Reader:
         return stop
 
     def _arguments(self, at: int, end: int, most: int = 9) -> int:
-        """Return the position after the optional and, at most so many, other arguments of a command."""
+        """Return the position after the arguments of a command. most: of those that are not optional."""
         count = 0
         while (found := _ARGUMENT.match(self._text, at, end)) is not None:
             begin = found.end()

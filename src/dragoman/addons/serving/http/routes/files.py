@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from dragoman.addons.documents.formats.encoding import EncodingError, find_encoding
 from dragoman.addons.documents.formats.format import DecodedFile, Format
 from dragoman.addons.documents.formats.recognition import check_content
-from dragoman.addons.documents.formats.union import EXTENSIONS, explain_unknown_format, format_of_name
+from dragoman.addons.documents.formats.union import EXTENSIONS, WRITTEN_AS, explain_unknown_format, format_of_name
 from dragoman.addons.documents.passage import iterate_passages
 from dragoman.addons.serving.config import ServeConfig
 from dragoman.addons.serving.errors import NotFound, Overloaded, RequestError, TooLarge
@@ -113,6 +113,7 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
                 [file.content], source, target, format, reserve=caller.reserve, client=caller.name, is_document=True
             )
             (translated,) = await service.translate(await service.resolve(job))
+            ending = WRITTEN_AS.get(format_name, ending)
             new_name = f"{stem[:_MAX_NAME_LENGTH] or 'file'}.{target}{dot}{ending.lower()}"
 
             def store_translation() -> str:

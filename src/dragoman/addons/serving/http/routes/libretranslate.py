@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, BeforeValidator, Field
 
-from dragoman.addons.documents.formats.union import EXTENSIONS, get_format
+from dragoman.addons.documents.formats.union import EXTENSIONS, get_format, is_available
 from dragoman.addons.serving.config import ServeConfig
 from dragoman.addons.serving.errors import Forbidden, NotFound, RequestError
 from dragoman.addons.serving.http.gate import Gate, KeyFields
@@ -206,7 +206,7 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
             charLimit=limits.characters,
             frontendTimeout=500,
             filesTranslation=True,
-            supportedFilesFormat=list(EXTENSIONS),
+            supportedFilesFormat=[each for each, format in EXTENSIONS.items() if is_available(format)],
             suggestions=suggestions is not None,
             language={
                 "source": {"code": AUTO, "name": "Auto"},
