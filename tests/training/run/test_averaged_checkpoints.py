@@ -8,10 +8,15 @@ import pytest
 import torch
 from tiny_model import write_tiny_model
 from torch import Tensor
+from training_runs import SETTINGS, log_lines, write_corpus
 
+from dragoman.base.settings.load import load_settings
+from dragoman.checkpoint.folder import read_meta
 from dragoman.checkpoint.store import CheckpointStore
 from dragoman.checkpoint.tensors import load_tensors
 from dragoman.metrics.score import Score
+from dragoman.tasks.train import train
+from dragoman.tasks.translation.config import TranslationRun
 from dragoman.training.config import LoopConfig
 from dragoman.training.progress.horizon import Horizon
 from dragoman.training.progress.progress import RunProgress
@@ -20,6 +25,8 @@ from dragoman.training.validation import Validation
 
 SCORES = {7: 6.0, 14: 9.0, 21: 2.0, 28: 4.0}
 """Validation scores by step: 14 is the best; the last three and the best three checkpoints differ."""
+
+SIDES = (("source", "a"), ("target", "b"))
 
 
 def validated(value: float, metric: str) -> Validation:
@@ -86,3 +93,31 @@ def test_a_worse_mean_or_no_mean_leaves_the_best_checkpoint(tmp_path: Path, of: 
     expected = parameters_of(tmp_path, 14)
     assert parameters.keys() == expected.keys()
     assert all(torch.equal(tensor, expected[name]) for name, tensor in parameters.items())
+
+
+def test_a_validation_is_repeated_only_by_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A resumed run that only chooses its final model validates the best checkpoint; the scores are the same."""
+    validate, steps = Session.validate, list[int]()
+
+    def counted(session: Session, step: int) -> Validation:
+        steps.append(step)
+        return validate(session, step)
+
+    monkeypatch.setattr(Session, "validate", counted)
+    monkeypatch.chdir(tmp_path)
+    write_corpus(tmp_path, 40)
+    short = ["train.max_steps=4", "train.validate_every=2", "train.average.count=0"]
+    corpora = {"train": "train", "valid": "valid"}
+    files = [f"data.{part}.{side}={name}.{end}" for part, name in corpora.items() for side, end in SIDES]
+    config = load_settings(None, [*SETTINGS, *files, *short, "out=run"], TranslationRun)
+    threads = torch.get_num_threads()
+    try:
+        result = train(config)
+        assert steps == [2, 4]
+        recorded = read_meta(tmp_path / "run").scores
+        logged = [line["valid_loss"] for line in log_lines(tmp_path) if "valid_loss" in line]
+        assert result.validation["loss"].value == min(logged)
+        train(config, resume=True)
+        assert steps == [2, 4, 4] and read_meta(tmp_path / "run").scores == recorded
+    finally:
+        torch.set_num_threads(threads)

@@ -101,6 +101,8 @@ class _Loop:
             limits=self.config.limits,
             data=contents["data"].fingerprint,
         )
+        self._best: Validation | None = None
+        """The validation of the best step, if this process has made it."""
         self._restore()
         self.progress.valid, self.progress.ranks = contents["valid"].fingerprint, self.ranks.size
         whole, halvings = session.parallel.whole_batches, session.engine.halvings
@@ -135,7 +137,7 @@ class _Loop:
         with catch_signals() as interruption:
             try:
                 with self._cancelled_by(interruption):
-                    validation, step = choose_final(self.session, progress)
+                    validation, step = choose_final(self.session, progress, self._best)
             except Cancelled:
                 raise self._interrupted(interruption.received or signal.SIGINT) from None
         if interruption.received and not self.ranks.distributed:
@@ -307,6 +309,7 @@ class _Loop:
         position = {"step": progress.step, "epoch": progress.epoch + 1, "seconds": progress.seconds}
         report.validation(validation, position, better)
         if better:
+            self._best = validation
             with interruption.saving():
                 self._write_checkpoint(validation)
                 write_unfinished(self.session, progress, self._parameters(), progress.step, validation)

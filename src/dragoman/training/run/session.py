@@ -158,16 +158,19 @@ def keep_saved_model(session: Session, progress: RunProgress) -> str:
     return f"{session.out} contains the model of step {snapshot.step}, not validated yet"
 
 
-def choose_final(session: Session, progress: RunProgress) -> tuple[Validation, int]:
+def choose_final(
+    session: Session, progress: RunProgress, validated: Validation | None = None
+) -> tuple[Validation, int]:
     """Write the best checkpoint, or the mean of several if it is better on validation, to the run's folder.
 
-    Returns its validation and its step, which is the last one of several checkpoints.
+    validated: the validation of the best checkpoint; None if an earlier process made it, so that it must be repeated.
+    Returns the validation of what was written and its step, which is the last one of several checkpoints.
     """
     config = session.config
     assert progress.best_step is not None
     best = session.store.checkpoint_folder(progress.best_step)
     parameters, _ = load_tensors(best / "model.safetensors")
-    validation = _validate_parameters(session, parameters, progress.step)
+    validation = validated or _validate_parameters(session, parameters, progress.step)
     step = progress.best_step
     steps: tuple[int, ...] = ()
     chosen = f"the checkpoint of step {progress.best_step}"
