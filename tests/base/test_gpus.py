@@ -3,20 +3,28 @@
 import itertools
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from simulated_gpus import AMPERE, CU126, PASCAL, PYPI, TURING, VOLTA, Gpu, simulate
 from tiny_model import SOURCES, write_tiny_model
+from torch import nn
 from training_runs import SETTINGS, write_corpus
 
-from dragoman.base.errors import ConfigError
+from dragoman.base.errors import ConfigError, ResourceError
 from dragoman.base.machine import gpu
 from dragoman.base.machine.device import choose_device
 from dragoman.cli.main import main
+from dragoman.engines.choice import EngineTask, supporting
+from dragoman.training.config import LoopConfig
+from dragoman.training.machine.journal import Journal
 from dragoman.training.machine.precision import choose_precision
 from dragoman.training.ranks.group import _own_device
 from dragoman.training.ranks.ranks import Ranks
+from dragoman.training.run.memory import check_memory
 
 CPU = torch.device("cpu")
 V100 = (
@@ -62,11 +70,14 @@ def test_a_gpu_is_used_if_the_wheel_has_kernels_for_it(
     name, old = f"Card {capability[0]}.{capability[1]}", version.endswith("cu126")
     simulate(monkeypatch, [Gpu(name, capability)], kernels=CU126 if old else PYPI, version=version)
     runs = (5, 0) <= capability < (10, 0) if old else capability >= (7, 5)
-    assert choose_device("auto") == (torch.device("cuda") if runs else CPU)
+    device = choose_device("auto")
+    assert device == (torch.device("cuda") if runs else CPU)
+    engine = next(kind for kind in supporting(EngineTask("translate")) if kind.computes_on(device))
+    assert (engine.name, engine.serves["translate"].default) == (("cuda", "float16") if runs else ("native", "float32"))
     message = capsys.readouterr().err
     if runs:
         assert message == ""
-        assert str(choose_precision("auto", torch.device("cuda"))) == f"torch.{precision}"
+        assert str(choose_precision("auto", device)) == f"torch.{precision}"
         assert choose_device("cuda:0") == torch.device("cuda", 0)
         return
     assert message.count("\n") == 1 and f"the GPU {name} of compute capability" in message
@@ -79,6 +90,34 @@ def test_a_gpu_is_used_if_the_wheel_has_kernels_for_it(
         choose_device("cuda")
     cause = message.removeprefix("warning: computing on the CPU, because ").strip()
     assert str(refused.value) == f"the device 'cuda' cannot be used, because {cause}, or use cpu"
+
+
+def test_batches_are_cut_to_fit_into_the_memory_of_a_gpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A model whose parameters need 3.6 GiB in training, and whose batches 12 GiB."""
+    tokens, needed = 4096, 12 * 2**30
+    job: Any = SimpleNamespace(
+        run=SimpleNamespace(train=LoopConfig(max_steps=10, ema=None)),
+        lengths=np.full((9, 2), 60),
+        batches_per_update=1,
+        peak_tokens=lambda: tokens,
+        activation_bytes=lambda model, count, free: needed * count // tokens,
+    )
+    model = nn.Linear(15_000, 16_000, device="meta")
+    fixed = 4 * 4 * sum(each.numel() for each in model.parameters())
+    cuts = []
+    for memory in (4, 8, 16, 24, 40, 80):
+        simulate(monkeypatch, [Gpu("Card", (8, 0), memory)])
+        journal = Journal(tmp_path / f"{memory}.jsonl", owned=True)
+        check_memory(job, model, journal, Ranks("auto"))
+        cuts.append(journal.get("halvings of all", 0) or 0)
+        assert fixed + needed // 2 ** cuts[-1] <= memory * 2**30
+    assert cuts == sorted(cuts, reverse=True) and cuts[0] > cuts[2] and cuts[-1] == 0
+    assert "Batches are computed in 4 parts, because only 8.0 GiB are free" in capsys.readouterr().err
+    simulate(monkeypatch, [Gpu("Card", (8, 0), 3)])
+    with pytest.raises(ResourceError, match=r"needs about 3.6 GiB .* but 3.0 GiB are free"):
+        check_memory(job, model, Journal(tmp_path / "3.jsonl", owned=True), Ranks("auto"))
 
 
 def test_kernels_run_on_the_gpus_of_pytorch_s_table() -> None:
