@@ -10,13 +10,16 @@ the server's event loop is blocked, and the memory of the server's processes (PS
 
     python benchmarks/hostile_clients.py MODEL SOURCE --each SECONDS [--kinds NAME…]
 
-runs each kind of hostile client alone beside the ordinary ones, for SECONDS.
+runs each kind of hostile client alone beside the ordinary ones, for SECONDS. At the end, the server receives SIGTERM
+while all hostile clients are at work, and the time until it ends is printed.
 """
 
 import argparse
 import asyncio
 import itertools
 import random
+import signal
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -161,6 +164,17 @@ async def measure(measurement: Measurement, process: int, names: Sequence[str], 
         print(f"largest: {max(size for _, size in sizes):.0f} MiB")
 
 
+def measure_end(server: subprocess.Popen[str], process: HostileProcess, names: Sequence[str]) -> None:
+    """Print how long the server takes to end, beside hostile clients."""
+    process.begin(names, 5)
+    time.sleep(2)
+    began = time.perf_counter()
+    server.send_signal(signal.SIGTERM)
+    server.wait(60)
+    print(f"ended {time.perf_counter() - began:.1f} s after SIGTERM, beside hostile clients", flush=True)
+    process.result()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", type=Path)
@@ -188,6 +202,7 @@ def main() -> None:
             asyncio.run(measure_each(measurement, process.pid, names, arguments.each))
         else:
             asyncio.run(measure(measurement, process.pid, names, arguments.minutes, arguments.turns))
+        measure_end(process, hostile, names)
 
 
 if __name__ == "__main__":

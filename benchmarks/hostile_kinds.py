@@ -49,6 +49,43 @@ def zip_bomb() -> bytes:
     return file.getvalue()
 
 
+def packed(document: str, size: int) -> bytes:
+    """Return an Office file whose document, of `size` repeated pieces, takes much more memory than the file.
+
+    document: such as `word/document.xml`; the pieces are runs of Word, or cells of Excel.
+    """
+    pieces = {
+        "word/document.xml": (
+            "<w:document xmlns:w='w'><w:body><w:p>",
+            "<w:r><w:t>a dog </w:t></w:r>",
+            "</w:p></w:body></w:document>",
+        ),
+        "xl/sharedStrings.xml": ("<sst xmlns='s'>", "<si><t>a dog</t></si>", "</sst>"),
+    }
+    start, piece, end = pieces[document]
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("[Content_Types].xml", "<Types/>")
+        archive.writestr(document, start + size * piece + end)
+    return file.getvalue()
+
+
+EXPRESSIONS = {
+    "override": (
+        "a.ass",
+        "[Events]\nFormat: Layer, Start, End, Style, Text\nDialogue: 0,0:00:01.00,0:00:03.00,D,{\\",
+        "a",
+        "\\b}dog",
+    ),
+    "blanks": ("a.md", "---\ndescription: |\n  a", " ", "b\n---\n"),
+    "arguments": ("a.json", '{"a": "', "{n, plural, one {", '"}'),
+    "punctuation": ("a.txt", "中", ".", "a"),
+    "tags": ("a.srt", "1\n00:00:01,000 --> 00:00:02,000\n", "<i", "dog"),
+    "roles": ("a.rst", "", ":a:a", "`dog`"),
+    "groups": ("a.tex", "", "\\a{$", "dog"),
+}
+"""Files with a long run of one piece, for which a pattern that is not linear takes minutes: name, start, piece, end."""
+
 Attack = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
@@ -60,6 +97,11 @@ def attacks(texts: Sequence[str], languages: tuple[str, str]) -> dict[str, Calla
     forms = [[f"{random.choice(words)} {random.choice(words)}" for _ in range(20)] for _ in range(10)]
     common = {"source": source, "target": target}
     bomb, html = zip_bomb(), b"<a " * 66_000
+    runs, cells = packed("word/document.xml", 400_000), packed("xl/sharedStrings.xml", 400_000)
+    repeated = [
+        (name, (start + piece * (400_000 // len(piece)) + end).encode())
+        for name, start, piece, end in EXPRESSIONS.values()
+    ]
     book = ("\n".join(texts) + "\n").encode()[:900_000]
 
     def whole(make: Callable[[str], bytes], wait: float = 10.0) -> Callable[[str], Attack]:
@@ -95,6 +137,28 @@ def attacks(texts: Sequence[str], languages: tuple[str, str]) -> dict[str, Calla
 
         return attack
 
+    def crowd(count: int, head: bytes) -> Callable[[str], Attack]:
+        """Open many further connections, send the beginning of a request on each, and leave them open."""
+
+        def attack(client: str) -> Attack:
+            async def run(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                writers = [writer]
+                try:
+                    for _ in range(count):
+                        _, each = await asyncio.open_connection(*writer.get_extra_info("peername")[:2])
+                        writers.append(each)
+                    for each in writers:
+                        each.write(head.replace(b"CLIENT", client.encode()))
+                    await asyncio.sleep(30)
+                finally:
+                    for each in writers:
+                        each.transport.abort()
+
+            return run
+
+        return attack
+
+    started = b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\nx-forwarded-for: CLIENT\r\n"
     chunked = "transfer-encoding: chunked\r\n\r\n"
     return {
         "slow body": dripping("content-length: 100000\r\n\r\n", b"{", 1),
@@ -148,6 +212,12 @@ def attacks(texts: Sequence[str], languages: tuple[str, str]) -> dict[str, Calla
         "dropped stream": whole(
             lambda client: post_json("/v1/translate", {"text": long_text, **common, "stream": True}, client)
         ),
+        "regular expressions": whole(lambda client: post_file(*random.choice(repeated), client, languages), 20),
+        "memory of runs": whole(lambda client: post_file("a.docx", runs, client, languages), 20),
+        "memory of cells": whole(lambda client: post_file("a.xlsx", cells, client, languages), 20),
+        "silent connections": crowd(300, b""),
+        "half-open connections": crowd(300, started),
+        "idle connections": crowd(300, started + b"\r\n"),
         "wrong keys": whole(
             lambda client: request(
                 "/translate", b"{}", "application/json", client, f"authorization: Bearer dgm_{random.random()}\r\n"
