@@ -1,5 +1,6 @@
 """`ServeConfig`: the settings of a server, in `serve.yaml`."""
 
+import sys
 from pathlib import Path
 from typing import Literal, Self
 
@@ -54,7 +55,7 @@ class EngineConfig(Config):
         0,
         ge=0,
         description="Number of worker processes per model. Each worker translates one batch at a time. All workers "
-        "share the weights, and a worker that ends is replaced. 0: translate in the server process.",
+        "share the weights, and a worker that ends is replaced. 0: translate in the server process. Linux only.",
     )
     worker_seconds: float = Field(
         60,
@@ -73,6 +74,8 @@ class EngineConfig(Config):
     def _limits_workers(self) -> Self:
         if self.worker_megabytes is not None and not self.workers:
             raise ValueError("worker_megabytes limits the memory of workers, but workers is 0: set workers")
+        if self.workers and sys.platform == "darwin":  # Apple's libraries do not work in forked processes
+            raise ValueError("worker processes are forked, which macOS does not support: set workers to 0")
         return self
 
 

@@ -98,6 +98,7 @@ class DocumentProcesses:
                     [sys.executable, "-c", _COMMAND, str(child_end.fileno())],
                     pass_fds=[child_end.fileno()],
                     stdin=subprocess.DEVNULL,
+                    env={**os.environ, "OBJC_DISABLE_INITIALIZE_FORK_SAFETY": "YES"},  # as in `prefork.ENVIRONMENT`
                 )
         return self._control
 

@@ -35,6 +35,7 @@ ENVIRONMENT = {
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
     "TOKENIZERS_PARALLELISM": "false",
+    "OBJC_DISABLE_INITIALIZE_FORK_SAFETY": "YES",  # macOS, which would end a fork of a process that uses Objective-C
 }
 """Environment variables of the prefork process, which prevent libraries from starting threads."""
 
