@@ -93,8 +93,9 @@ class LoopConfig(Config):
     max_minutes: float | None = Field(
         None,
         gt=0,
-        description="Stop after this many minutes of training, summed over resumed runs. Validations and checkpoints "
-        "are included. The preparation of the data, and the choice and measurement of the final model are not.",
+        description="End each run after this many minutes, summed over resumed runs. Everything counts: preparation, "
+        "statistical systems, updates, validations, and the choice and measurement of the final model, for which "
+        "training ends earlier.",
     )
     patience: int | None = Field(
         10,

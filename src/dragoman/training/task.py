@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 import torch
@@ -64,6 +64,15 @@ class Validator(Protocol):
 
     def run(self, runtime: Runtime) -> Validation:
         """Validate the model. If there are several ranks, they share the examples, and all return the result."""
+        ...
+
+
+@runtime_checkable
+class TimedValidator(Protocol):
+    """A validator that can tell how long a validation takes, which a time limit takes into account."""
+
+    def estimate_seconds(self) -> float:
+        """Return how long `run` takes, in seconds, measured on some examples."""
         ...
 
 
@@ -127,10 +136,12 @@ class Job(ABC):
     notes: results of `initialise` that are stored with the run. tasks: names of the tasks whose batches are mixed in an
     update; a single empty name if there is only one task. unit: name of the units over which the loss is a mean.
     has_batch_shapes: whether batches have `BatchShapes`: they may be packed, if the model can, and rounded in shape.
+    deadline: time at which the time limit of the run ends, by `time.monotonic`, for `measure`; None without a limit.
     """
 
     run: Any
     notes: Mapping[str, float]
+    deadline: float | None
     tasks: tuple[str, ...] = ("",)
     unit: str = "target tokens"
     has_batch_shapes: ClassVar[bool] = False
@@ -138,7 +149,7 @@ class Job(ABC):
 
     def __init__(self, run: Any, start: Start | None = None) -> None:
         """start: the model of `train.start`, if it is already loaded."""
-        self.run, self.notes = run, {}
+        self.run, self.notes, self.deadline = run, {}, None
         self.start = start
         if start is None and run.train.start is not None:
             self.start = Start.load(run.train.start, run.train.start_parts)
@@ -351,6 +362,13 @@ class Job(ABC):
         validation: that of the final model. Returns the verdict on it, if the task has one.
         """
         return None
+
+    def measuring_seconds(self, limit: float, validation: float) -> float:
+        """Return how many seconds of a time limit are reserved for `measure`.
+
+        limit: the whole time limit, in seconds. validation: duration of a validation, in seconds.
+        """
+        return 0.0
 
     def close(self) -> None:  # noqa: B027
         """Stop the job's processes at the end of the run."""

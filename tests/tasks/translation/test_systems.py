@@ -53,6 +53,16 @@ def folder(trained: Path, tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
+def test_models_that_take_too_much_of_a_time_limit_are_left_out(
+    recipe: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(systems, "_SHARE", 0.0)
+    limited = {**MACHINE, "max_steps": 1, "max_minutes": 60, "ema": None}
+    folder = train({**recipe, "train": limited, "out": str(tmp_path / "run")}, quiet=True).folder
+    assert not (folder / "systems").exists() and read_meta(folder).systems == ()
+    assert "a phrase-based model was left out: it takes more than a quarter" in capsys.readouterr().err
+
+
 def test_systems_are_recorded_best_first(trained: Path) -> None:
     """The metadata and the card have the scores of all systems on the same validation pairs, by the same metrics."""
     records = read_meta(trained).systems

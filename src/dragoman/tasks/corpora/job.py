@@ -27,7 +27,7 @@ from dragoman.text.tokenizers import Tokenizers, VocabularySizes
 from dragoman.text.unknown_tokens import UnknownTokens, check_unknown, has_unknown_tokens
 from dragoman.training.config import LoopConfig
 from dragoman.training.ranks.ranks import Runtime
-from dragoman.training.task import Content, Job, Validator
+from dragoman.training.task import Content, Job, TimedValidator, Validator
 from dragoman.training.validation import Validation, average_validations
 
 _LENGTH_SAMPLE = 100_000
@@ -102,6 +102,11 @@ class ValidationSets:
         """Validate the model on each set. For several sets, returns the unweighted means of the metrics."""
         results = {name: validator.run(runtime) for name, validator in self._validators.items()}
         return average_validations(self._metrics, results) if len(results) > 1 else next(iter(results.values()))
+
+    def estimate_seconds(self) -> float:
+        """See `TimedValidator`. Validators that cannot tell count as 0."""
+        timed = [each for each in self._validators.values() if isinstance(each, TimedValidator)]
+        return sum(each.estimate_seconds() for each in timed)
 
 
 class CorpusJob(Job):

@@ -369,6 +369,10 @@ class LabelledJob(Job):
             folder, report, self.run.data.names("valid"), (labels[0], labels[1]), facts=facts, task=self._task
         )
 
+    def measuring_seconds(self, limit: float, validation: float) -> float:
+        """See `Job.measuring_seconds`; the validation set is predicted once more."""
+        return validation
+
     def meta(self, step: int, validation: Validation | None, averaged_steps: tuple[int, ...]) -> Meta:
         """Return the model's metadata, including language, licence and fingerprints of the examples."""
         data = self.run.data

@@ -221,7 +221,12 @@ class MultiTaskTranslation(TaskMixture):
 
     def measure(self, folder: Path, validation: Validation) -> Verdict | None:
         """See `Job.measure`; measured by translation."""
+        self._translation.deadline = self.deadline
         return self._translation.measure(folder, validation)
+
+    def measuring_seconds(self, limit: float, validation: float) -> float:
+        """See `Job.measuring_seconds`."""
+        return self._translation.measuring_seconds(limit, validation)
 
     @property
     def _scratch(self) -> Path:

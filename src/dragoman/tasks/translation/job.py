@@ -42,6 +42,7 @@ from dragoman.tasks.translation.lengths import check_lengths
 from dragoman.tasks.translation.objectives.guided_alignment import TokenLinks
 from dragoman.tasks.translation.objectives.scheduled_sampling import ALWAYS, ScheduledSampling
 from dragoman.tasks.translation.precision_cost import measure_after_training, pooled_pairs
+from dragoman.tasks.translation.precision_measurement import LONGEST_MEASUREMENT
 from dragoman.tasks.translation.systems import Systems, requested_systems, validation_scores
 from dragoman.tasks.translation.validation import (
     build_validators,
@@ -63,9 +64,13 @@ _DROPOUT_GROWTH = 1.3
 _TRIAL = ((3, 4), (1, 1))
 """Lengths in tokens of the source and the target of each pair in a trial batch."""
 _TOKEN = 4
+"""Id of an ordinary vocabulary entry."""
+
 _SHORTEST_INTERVAL, _INTERVAL_EPOCHS = 100, 4
 """Numbers of updates and of epochs between validations of a run that only patience ends."""
-"""Id of an ordinary vocabulary entry."""
+
+_MEASURING = 0.05
+"""Fraction of a time limit that is reserved for the measurement of int8."""
 
 
 class TranslationJob(CorpusJob):
@@ -323,7 +328,7 @@ class TranslationJob(CorpusJob):
         data = self.run.data
         if data.shortlist is not None:
             add_shortlist(folder, data.shortlist, self.prepared, self.meta(0, None, ()))
-        measure_after_training(folder, pooled_pairs(self._held_out))
+        measure_after_training(folder, pooled_pairs(self._held_out), self.deadline)
         self._systems.report(folder)
         if data.aligner is not None:
             add_word_aligner(folder, data.aligner, self.prepared, self.meta(0, None, ()))
@@ -334,6 +339,10 @@ class TranslationJob(CorpusJob):
         return judge_after_training(
             folder, validation.outputs, str(valid), tokenizer, language=language, threads=threads
         )
+
+    def measuring_seconds(self, limit: float, validation: float) -> float:
+        """See `Job.measuring_seconds`; the measurement of int8 uses the time that is left."""
+        return min(LONGEST_MEASUREMENT, _MEASURING * limit)
 
     def close(self) -> None:
         """Stop the processes that segment texts into subwords."""

@@ -1,5 +1,6 @@
 """`measure_precision_cost` measures what int8 costs a translation model, at the end of training or later."""
 
+import time
 from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -63,10 +64,16 @@ def measure_precision_cost(
         return measure(folder, pairs, threads)
 
 
-def measure_after_training(folder: Path, pairs: ValidationPairs) -> None:
-    """Measure what int8 costs, and print the result, or the reason why it was not measured. Raises no Exception."""
+def measure_after_training(folder: Path, pairs: ValidationPairs, deadline: float | None = None) -> None:
+    """Measure what int8 costs, and print the result, or the reason why it was not measured. Raises no Exception.
+
+    deadline: end of the time limit, by `time.monotonic`. Nothing is measured after it.
+    """
+    if deadline is not None and time.monotonic() >= deadline:
+        info(f"int8 was not measured: the time limit has passed. dragoman evaluate precision-cost {folder} measures it")
+        return
     try:
-        cost = measure(folder, pairs)
+        cost = measure(folder, pairs, deadline=deadline)
     except (ConfigError, DataError) as error:
         info(f"int8 was not measured: {error}")
     except DragomanError as error:

@@ -28,7 +28,9 @@ from dragoman.native.library import code_bits
 MIN_SENTENCES, MAX_SENTENCES = 100, 2000
 """The smallest set that is measured, since fewer sentences say little, and the number that is sampled from a larger
 one."""
-_SECONDS = 120.0
+LONGEST_MEASUREMENT = 120.0
+"""Number of seconds after which no further sentences are translated."""
+
 _CHUNK = 100
 """Number of sentences that each precision translates in turn, so that other programs slow all of them down alike."""
 
@@ -43,12 +45,15 @@ class ValidationPairs:
     tags: Sequence[tuple[str, ...]]
 
 
-def measure_precision_cost(folder: Path, pairs: ValidationPairs, threads: int | None = None) -> PrecisionCost:
+def measure_precision_cost(
+    folder: Path, pairs: ValidationPairs, threads: int | None = None, deadline: float | None = None
+) -> PrecisionCost:
     """Measure what int8 costs a model, and write the result into its folder and its card.
 
     The first `MAX_SENTENCES` pairs are translated with the model's own search settings, or fewer if they take more than
     two minutes. All widths of codes that this processor can compute with are measured, since the model may be used on
-    another processor. threads: as in `Translator.load`.
+    another processor. threads: as in `Translator.load`. deadline: time after which only the first `MIN_SENTENCES` pairs
+    are translated, by `time.monotonic`.
 
     Raises DataError for a set with fewer than `MIN_SENTENCES` pairs; ConfigError if the native engine does not support
     the model or its search settings; NoLibraryError if it cannot be compiled; ModelError for a damaged folder.
@@ -60,7 +65,8 @@ def measure_precision_cost(folder: Path, pairs: ValidationPairs, threads: int | 
     float32, int8 = _runs(loaded, threads or default_threads())
     search = float32.translator.search_config()
     requests = [Request(search, tags) for tags in pairs.tags[:MAX_SENTENCES]]
-    count = _translate([float32, *int8], pairs.sources, requests)
+    end = min(time.monotonic() + LONGEST_MEASUREMENT, float("inf") if deadline is None else deadline)
+    count = _translate([float32, *int8], pairs.sources, requests, end)
     sources, targets = list(pairs.sources[:count]), list(pairs.targets[:count])
     languages = {float32.translator.target_language(tags) for tags in pairs.tags[:count]}
     language = languages.pop() if len(languages) == 1 else None
@@ -138,9 +144,8 @@ def _widths() -> dict[int, InstructionSet]:
     return found
 
 
-def _translate(runs: Sequence[_Run], sources: Sequence[str], requests: Sequence[Request]) -> int:
+def _translate(runs: Sequence[_Run], sources: Sequence[str], requests: Sequence[Request], end: float) -> int:
     """Translate chunks of the sources with each run in turn until the time has passed; return the number of sources."""
-    end = time.monotonic() + _SECONDS
     done = 0
     with Progress("Measuring int8", "sentences", len(requests)) as progress:
         while done < len(requests) and (time.monotonic() < end or done < MIN_SENTENCES):

@@ -1,9 +1,13 @@
 """Statistical models that a run on a small corpus estimates on the same pairs, because they are often better there."""
 
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 
+from dragoman.base.cancellation import Cancellation, Cancelled
 from dragoman.base.errors import ConfigError, DragomanError
 from dragoman.base.log import info, quietly, warn
 from dragoman.checkpoint.folder import read_meta
@@ -25,6 +29,9 @@ LARGEST = 20_000
 On Multi30k, the phrase-based model is 6 BLEU better than the neural one with 4,000 pairs, and 6 BLEU worse with 29,000.
 """
 
+_SHARE = 0.25
+"""Fraction of a time limit after which models that are not complete are left out."""
+
 _METHODS = {"dictionary": DictionaryConfig(), "phrase_based": PhraseBasedConfig()}
 _METRICS = ("bleu", "chrf")
 
@@ -40,14 +47,18 @@ class Systems:
     def estimate(cls, run: TranslationRun, pairs: int, bleu_tokenizer: str) -> "Systems":
         """Estimate the models that `run.systems` requests, unless an earlier process of the run has done so.
 
-        pairs: number of training pairs. bleu_tokenizer: that of the validation set. A model that cannot be estimated is
-        left out with a warning.
+        pairs: number of training pairs. bleu_tokenizer: that of the validation set. A model that cannot be estimated,
+        or that takes more than a quarter of `train.max_minutes`, is left out with a warning, also when the run resumes.
         """
         names = requested_systems(run, pairs)
         new = [name for name in names if not (run.out / SYSTEMS / name).is_dir()]
+        if run.train.max_minutes is not None and any((run.out / "training").glob("step-*")):  # left out before
+            names, new = tuple(name for name in names if name not in new), []
         if new:
             info(f"Systems: estimating {' and '.join(map(_title, new))} on the same pairs, in seconds to a minute")
-        records = [_record(run, name, bleu_tokenizer) for name in names]
+        minutes = run.train.max_minutes
+        with _cancelled_after(None if minutes is None else _SHARE * 60 * minutes) as cancellation:
+            records = [_record(run, name, bleu_tokenizer, cancellation) for name in names]
         return cls([each for each in records if each is not None], "chrf" if run.train.metric == "chrf" else "bleu")
 
     def record(self, folder: Path, neural: Mapping[str, RecordedScore]) -> None:
@@ -136,16 +147,37 @@ def _title(name: str) -> str:
     return f"a {SystemRecord(name=name).title}"
 
 
-def _record(run: TranslationRun, name: SystemName, bleu_tokenizer: str) -> SystemRecord | None:
+@contextmanager
+def _cancelled_after(seconds: float | None) -> Iterator[Cancellation]:
+    """Yield a cancellation that is cancelled after some time; None: never."""
+    cancellation = Cancellation()
+    if seconds is None:
+        yield cancellation
+        return
+    timer = Timer(min(seconds, threading.TIMEOUT_MAX), cancellation.cancel)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield cancellation
+    finally:
+        timer.cancel()
+
+
+def _record(
+    run: TranslationRun, name: SystemName, bleu_tokenizer: str, cancellation: Cancellation
+) -> SystemRecord | None:
     """Return the record of a model, which is estimated unless its folder exists."""
     folder = run.out / SYSTEMS / name
     if not folder.is_dir():
         started = time.monotonic()
         try:
-            with quietly(True):
+            with quietly(True), cancellation.active():
                 Estimation(_statistical_run(run, name, bleu_tokenizer), prepared_folder(run.out)).run()
         except DragomanError as error:  # the neural model does not need it
             warn(f"{_title(name)} was not estimated: {error}")
+            return None
+        except Cancelled:
+            warn(f"{_title(name)} was left out: it takes more than a quarter of train.max_minutes")
             return None
         scores = ", ".join(f"{each.metric} {each.value:.2f}" for each in read_meta(folder).scores)
         info(f"Systems: {_title(name)}: {scores} on the validation pairs, in {time.monotonic() - started:.0f} s")

@@ -68,7 +68,8 @@ class RunProgress:
     higher is better. finished: reason why the run ended, or None. limits: the limits for which `horizon`
     was computed. data, valid: fingerprints of the corpora and of the validation sets. ranks: number of processes that
     trained most recently. loss_scale: scale of the next update, for float16. unlogged: sums since the last training
-    line of the log.
+    line of the log. prepared: seconds before the first update, summed over resumed runs. validation_seconds: duration
+    of the latest validation, or an estimate; None if it is unknown.
     """
 
     horizon: Horizon
@@ -89,6 +90,8 @@ class RunProgress:
     ranks: int = 1
     loss_scale: LossScale = field(default_factory=LossScale)
     unlogged: PendingSums = field(default_factory=PendingSums)
+    prepared: float = 0.0
+    validation_seconds: float | None = None
 
     def add_score(self, score: tuple[float, ...], joint: Sequence[float] = ()) -> bool:
         """Add the score of the current step and return whether it is the best so far.

@@ -29,6 +29,7 @@ from dragoman.training.progress.report import (
 )
 from dragoman.training.run.folder import interrupted_message, saved_message, start_message
 from dragoman.training.run.result import TrainingResult
+from dragoman.training.run.run_clock import RunClock
 from dragoman.training.run.run_length import RunLength
 from dragoman.training.run.session import Session, choose_final, keep_saved_model, write_unfinished
 from dragoman.training.run.setup import assemble
@@ -54,10 +55,11 @@ def run(config: RunConfig, open_job: OpenJob, resume: bool = False, profile: boo
     Raises ConfigError if the folder contains another run, Interrupted after a signal, and DataError, ResourceError and
     DivergenceError.
     """
+    begun = time.monotonic()
     with assemble(config, open_job, resume) as session:
         resumed = session.snapshot is not None
         with interruption_message(start_message(session.out, session.ranks.distributed, resumed)):
-            loop = _Loop(session, profile)
+            loop = _Loop(session, profile, begun)
         try:
             result = loop.run()
         except KeyboardInterrupt:
@@ -67,13 +69,15 @@ def run(config: RunConfig, open_job: OpenJob, resume: bool = False, profile: boo
             raise Interrupted(message, signal.SIGINT) from None
         if session.ranks.is_main:
             with interruption_message(f"interrupted: {session.out} contains the final model"):
+                session.job.deadline = loop.clock.deadline
                 result = replace(result, verdict=session.job.measure(session.out, result.validation))
-    info(f"Training ended after {result.step} steps, {loop.progress.seconds / 60:.1f} minutes.")  # and is unlocked
+    info(f"Training ended after {result.step} steps, {loop.clock.describe()}.")  # and is unlocked
     return result
 
 
 class _Loop:
-    def __init__(self, session: Session, profile: bool) -> None:
+    def __init__(self, session: Session, profile: bool, begun: float) -> None:
+        """begun: time at which the command started, by `time.monotonic`."""
         self.session, self.job, self.ranks = session, session.job, session.ranks
         self.config = session.config
         self.profile = NullProfiler()
@@ -103,12 +107,13 @@ class _Loop:
         )
         self._best: Validation | None = None
         """The validation of the best step, if this process has made it."""
+        self.clock = RunClock(session, begun, self.progress)
         self._restore()
+        self.clock.warn()
         self.progress.valid, self.progress.ranks = contents["valid"].fingerprint, self.ranks.size
         whole, halvings = session.parallel.whole_batches, session.engine.halvings
         batches = self.job.batches_per_update
         self.updates = Updates(self.ranks, Sharing(self.job.lengths, batches, whole, halvings, self.job.tasks))
-        self._started = time.monotonic() - self.progress.seconds
 
     def run(self) -> TrainingResult:
         """Train until a limit or a signal ends the run, and choose the final parameters.
@@ -152,7 +157,7 @@ class _Loop:
         if progress.finished is None and self._is_validation_missing():
             self._after_step(interruption, None, report)
         for update in self._updates():
-            agreed = self.updates.agree(update, self._clock, interruption)
+            agreed = self.updates.agree(update, self.clock.seconds, interruption)
             step, epoch = progress.step + 1, progress.epoch + 1
             completed = progress.horizon.progress_at(step)
             rate = self.schedule.rate(step, completed, self.job.model_width)
@@ -165,6 +170,7 @@ class _Loop:
             status = RunStatus(step, epoch, rate, seconds, tokens, progress.horizon, last)
             self._launched.append((launched, status))
             self._report_launched(report, all_but=int(self.ranks.device.type == "cuda"))
+            self._probe_validation(report)
             number = agreed.signal or (None if self.ranks.distributed else interruption.received)
             self._after_step(interruption, number, report)
             self.profile.after_update()
@@ -211,9 +217,9 @@ class _Loop:
         progress.target_tokens += launched.target_tokens
         self._tick(agreed.seconds)
         progress.horizon = progress.horizon.refit(
-            self.config, self.steps_per_epoch, step, progress.seconds, self.session.journal
+            self.clock.update_limits, self.steps_per_epoch, step, progress.seconds, self.session.journal
         )
-        progress.finished = self._limit_reached()
+        progress.finished = self.clock.limit_reached()
 
     def _cancelled_by(self, interruption: Interruption) -> AbstractContextManager[None]:
         """Return a context in which a signal cancels validations, except in a run with several processes."""
@@ -221,8 +227,7 @@ class _Loop:
 
     def _is_validation_missing(self) -> bool:
         """Return whether the run was interrupted in the validation of its current step."""
-        step, every = self.progress.step, self.config.validate_every
-        return every is not None and step > 0 and step % every == 0 and step not in self.progress.scores
+        return self.clock.is_validation_due() and self.progress.step not in self.progress.scores
 
     def _report(self) -> Reporter:
         progress, every = self.progress, self.config.log_every
@@ -253,11 +258,10 @@ class _Loop:
 
     def _after_step(self, interruption: Interruption, number: int | None, report: Reporter) -> None:
         progress, config = self.progress, self.config
-        assert config.validate_every is not None, "set by `setup`"
         intervals = config.validate_every, config.checkpoint_every
-        if number is not None or progress.finished or any(progress.step % each == 0 for each in intervals):
+        if number is not None or progress.finished or any(each and progress.step % each == 0 for each in intervals):
             self._report_launched(report)
-        if progress.step % config.validate_every == 0 or progress.finished:
+        if progress.finished or self.clock.is_validation_due():
             with self.profile.separate("validation"):
                 self._validate(interruption, report)
             progress.finished = progress.finished or self._patience_exhausted()
@@ -283,26 +287,12 @@ class _Loop:
         waited, patience = self.progress.waited, self.config.patience
         return f"{waited} validations without improvement" if patience is not None and waited >= patience else None
 
-    def _limit_reached(self) -> str | None:
-        progress, config = self.progress, self.config
-        if config.max_steps is not None and progress.step >= config.max_steps:
-            return f"train.max_steps={config.max_steps} reached"
-        if config.max_epochs is not None and progress.epoch >= config.max_epochs:
-            return f"train.max_epochs={config.max_epochs} reached"
-        if config.max_minutes is not None:
-            is_over = progress.seconds >= config.max_minutes * 60 or progress.step >= (progress.horizon.end or 0) > 0
-            # The last step is recorded because it depends on the clock: a run that is resumed from an earlier step
-            # stops at the same step.
-            stop = self.session.journal.decide("stop", 0, lambda: progress.step if is_over else None)
-            if stop is not None and progress.step >= stop:
-                return f"train.max_minutes={config.max_minutes:g} reached"
-        return None
-
     def _validate(self, interruption: Interruption, report: Reporter) -> None:
         """Validate, and save a better model. Raises Cancelled if a signal arrives during the validation."""
-        progress = self.progress
+        progress, started = self.progress, time.monotonic()
         with self._loaded_parameters(), self._cancelled_by(interruption):
             validation = self.session.validate(progress.step)
+        self.clock.note_validation(time.monotonic() - started)
         joint = [validation[key].merit for key in self.config.joint_metrics]
         better = progress.add_score(validation.rank(self.config.metric), joint)
         self._tick()
@@ -337,13 +327,14 @@ class _Loop:
             return
         restore_snapshot(self.session, snapshot)
         self.progress = RunProgress.from_json(snapshot.state)
+        self.clock.restore(self.progress)
         if self.session.limits_changed:
             self.progress.limits = self.config.limits
             self.progress.horizon = Horizon.initial(self.config, self.steps_per_epoch).after_change(
-                self.config, self.progress.step, self.progress.seconds
+                self.clock.update_limits, self.progress.step, self.progress.seconds
             )
         if self.session.limits_changed or self.progress.finished is not None:
-            self.progress.finished = self._limit_reached() or self._patience_exhausted()
+            self.progress.finished = self.clock.limit_reached() or self._patience_exhausted()
         if self.session.limits_changed and self.progress.finished is not None:
             warn(
                 f"nothing is left to train: the run already has {self.progress.step:,} updates, and with the new "
@@ -380,15 +371,22 @@ class _Loop:
         finally:
             parallel.release()
 
+    def _probe_validation(self, report: Reporter) -> None:
+        """Measure how long a validation takes if the time limit requires it."""
+        if not self.clock.requires_probe():
+            return
+        self._report_launched(report)
+        with self._loaded_parameters():
+            seconds = self.session.estimate_validation()
+        if seconds is not None:
+            self.clock.note_validation(seconds)
+
     def _tick(self, seconds: float | None = None) -> None:
         """Update the elapsed time.
 
         seconds: time of the first rank's clock, so that all ranks make the same decisions; None: use this rank's clock.
         """
-        self.progress.seconds = self._clock() if seconds is None else seconds
-
-    def _clock(self) -> float:
-        return time.monotonic() - self._started
+        self.progress.seconds = self.clock.seconds() if seconds is None else seconds
 
     def _plan(self, epoch: int) -> BatchPlan:
         if self._planned is None or self._planned[0] != epoch:

@@ -23,7 +23,7 @@ from dragoman.training.progress.horizon import Horizon
 from dragoman.training.progress.progress import RunProgress
 from dragoman.training.ranks.parallel import SingleProcess
 from dragoman.training.ranks.ranks import Ranks
-from dragoman.training.task import Job, Validator
+from dragoman.training.task import Job, TimedValidator, Validator
 from dragoman.training.updates.engine import Engine
 from dragoman.training.validation import Validation
 
@@ -87,6 +87,14 @@ class Session:
                 f"{self.job.contents['valid'].name}, or lower data.length or train.validation_beam, whichever the task "
                 "has"
             ) from None
+
+    def estimate_validation(self) -> float | None:
+        """Return how long `validate` takes, in seconds, measured on some examples; None if the task cannot tell."""
+        if not isinstance(self.validator, TimedValidator):
+            return None
+        with uncompiled(self.config.compile):
+            self.engine.model.eval()
+            return self.validator.estimate_seconds()
 
     def write_model(
         self,
