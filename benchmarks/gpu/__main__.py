@@ -1,7 +1,8 @@
 """Speed on a GPU: attention kernels on new shapes, decoding vs. transformers, training vs. a plain loop.
 
-    python benchmarks/gpu                                   # all parts except lines
+    python benchmarks/gpu                                   # kernels, decoding, training
     python benchmarks/gpu --only kernels decoding           # some parts
+    python benchmarks/gpu --only traffic                    # needs no GPU
     python benchmarks/gpu --only lines --model runs/ende --source test.en.gz --reference test.de.gz
 
 kernels    time of PyTorch's attention kernels on new shapes and on repeated shapes
@@ -10,6 +11,7 @@ decoding   a Transformer base with random weights, sources of 20 tokens, outputs
            install transformers), and the time of one captured step
 training   benchmarks/training --device cuda, base with batches of 25,000 tokens and big with 50,000 (needs Multi30k
            in $DRAGOMAN_DATA)
+traffic    launches and memory traffic of an update, and the bound that follows from them, counted without a GPU
 lines      number of lines of a test set that the cuda engine translates like the torch engine in float32, and BLEU
 
 Prints medians of --turns measurements after a warm-up, one line per row of the table.
@@ -25,9 +27,10 @@ import torch
 from decoding import decoding
 from kernels import kernels
 from lines import lines
+from traffic import traffic
 
 ROOT = Path(__file__).resolve().parents[2]
-PARTS = ("kernels", "decoding", "training", "lines")
+PARTS = ("kernels", "decoding", "training", "traffic", "lines")
 
 
 def training() -> None:
@@ -49,6 +52,10 @@ def main() -> None:
     parser.add_argument("--source", type=Path, help="source file, for lines")
     parser.add_argument("--reference", type=Path, help="reference translations, for lines")
     arguments = parser.parse_args()
+    if arguments.only == ["traffic"]:
+        for model, tokens, vocabulary in (("base", 25_000, 10_000), ("big", 25_000, 32_000), ("base", 4_096, 32_000)):
+            traffic(model, tokens, vocabulary)
+        return
     if not torch.cuda.is_available():
         sys.exit("benchmarks/gpu needs a GPU: torch.cuda.is_available() is False")
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")

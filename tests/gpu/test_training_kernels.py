@@ -16,6 +16,7 @@ from dragoman.nn.attention import packed
 from dragoman.training.objectives.cross_entropy import CrossEntropy
 
 pytest.importorskip("triton")
+from dragoman.nn.kernels import check as check_kernels
 from dragoman.nn.kernels import residual as sums
 from dragoman.nn.kernels.attention import packed_attention
 from dragoman.nn.kernels.cross_entropy import differentiate_logits
@@ -183,3 +184,10 @@ def test_a_model_with_the_kernels_has_the_gradients_of_one_without(
 
     for found, expected in zip(gradients(True), gradients(False), strict=True):
         assert (found - expected).norm() <= 1e-3 * expected.norm() + 1e-4
+
+
+def test_kernels_are_compared_before_their_first_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    dtype = torch.float16 if INTERPRETED else torch.bfloat16  # the interpreter has no products of bfloat16
+    assert check_kernels.differing_kernel(DEVICE, dtype) is None
+    monkeypatch.setattr(sums, "normalised", lambda states, *_, **__: states * 2)
+    assert check_kernels.differing_kernel(DEVICE, dtype) == "layer normalisation"

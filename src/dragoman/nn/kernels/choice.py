@@ -24,17 +24,22 @@ def uses_kernels(states: Tensor) -> bool:
 
 @cache
 def triton_runs(device: torch.device) -> bool:
-    """Return whether Triton's kernels run on a device: a GPU, with Triton, a C compiler and Python's headers."""
+    """Return whether Triton's kernels run on a device, and compute there what PyTorch computes.
+
+    They need a GPU, Triton, a C compiler and Python's headers. A warning says once why they are not used.
+    """
     if device.type != "cuda":
         return False
-    from dragoman.nn.kernels import residual  # importing Triton is slow
+    from dragoman.nn.kernels import check, residual  # importing Triton is slow
 
     if not residual.AVAILABLE:
         return False
     try:
-        ones = torch.ones(5, device=device)
-        return torch.equal(residual.added(ones, ones, 0.0), 2 * ones)
+        with torch.enable_grad():
+            differing = check.differing_kernel(device)
+        reason = None if differing is None else f"the results of its {differing} differ from PyTorch's"
     except Exception as error:  # Triton, the compiler and the driver raise exceptions of many types
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        warn(f"Triton's kernels cannot run on this GPU, so training uses PyTorch's, which are slower: {reason}")
-        return False
+    if reason is not None:
+        warn(f"training uses PyTorch's operations, which are slower than kernels of Triton: {reason}")
+    return reason is None

@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from dragoman.nn.kernels.sums import summed
+
 try:
     import triton
     import triton.language as tl
@@ -53,8 +55,8 @@ class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(context: Any, states: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
         rows = states.reshape(-1, states.size(-1))
-        product = torch.addmm(bias, rows, weight.t())
-        result = product.relu_() if relu else product
+        product = torch._addmm_activation if relu else torch.addmm  # cuBLAS adds the bias and computes ReLU
+        result = product(bias, rows, weight.t())
         context.relu = relu
         context.save_for_backward(rows, weight, result if relu else None)
         return result.view(*states.shape[:-1], -1)
@@ -80,7 +82,7 @@ class _Linear(torch.autograd.Function):
             _COLUMNS,
             num_warps=4,
         )
-        return (change @ weight).view(shape), change.t() @ rows, sums.sum(0).to(weight.dtype), None
+        return (change @ weight).view(shape), change.t() @ rows, summed(sums, weight.dtype), None
 
 
 def linear(states: Tensor, weight: Tensor, bias: Tensor, relu: bool = False) -> Tensor:

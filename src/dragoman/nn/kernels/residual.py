@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from dragoman.nn.kernels.sums import summed
+
 try:
     import triton
     import triton.language as tl
@@ -101,8 +103,7 @@ if triton is not None:
         deviations,
         state_gradients,
         result_gradients,
-        weight_gradients,
-        bias_gradients,
+        parts,
         seed,
         rate,
         rows,
@@ -132,8 +133,8 @@ if triton is not None:
             if RESIDUAL:
                 change *= _kept(seed, places, rate)
                 tl.store(result_gradients + places, change.to(result_gradients.dtype.element_ty), mask=inside)
-        tl.store(weight_gradients + program * width + columns, weight_sum, mask=inside)
-        tl.store(bias_gradients + program * width + columns, bias_sum, mask=inside)
+        tl.store(parts + program * 2 * width + columns, weight_sum, mask=inside)
+        tl.store(parts + (program * 2 + 1) * width + columns, bias_sum, mask=inside)
 
 
 class _DroppedOut(torch.autograd.Function):
@@ -204,7 +205,7 @@ class _Normalised(torch.autograd.Function):
         separate = context.residual and context.rate > 0
         state_gradient = torch.empty_like(sums)
         result_gradient = torch.empty_like(sums) if separate else state_gradient
-        weight_gradients, bias_gradients = (torch.empty(programs, width, device=sums.device) for _ in range(2))
+        parts = torch.empty(programs, 2 * width, device=sums.device)
         _norm_backward[(programs,)](
             gradient,
             sums,
@@ -213,8 +214,7 @@ class _Normalised(torch.autograd.Function):
             deviations,
             state_gradient,
             result_gradient,
-            weight_gradients,
-            bias_gradients,
+            parts,
             seed,
             context.rate,
             rows,
@@ -226,8 +226,7 @@ class _Normalised(torch.autograd.Function):
         return (
             state_gradient,
             result_gradient if context.residual else None,
-            weight_gradients.sum(0).to(weight.dtype),
-            bias_gradients.sum(0).to(weight.dtype),
+            *summed(parts, weight.dtype).chunk(2),
             None,
             None,
         )
