@@ -58,6 +58,8 @@ class Count(TorchDispatchMode):
 
     def __torch_dispatch__(self, function: Any, types: Any, arguments: Any = (), keywords: Any = None) -> Any:
         result = function(*arguments, **(keywords or {}))
+        if all(each.device.type == "cpu" for each in tree_leaves(result) if isinstance(each, Tensor)):
+            return result
         name = function._schema.name.split("::")[1].rstrip("_")
         if name in VIEWS or (name == "_to_copy" and arguments[0].dtype == result.dtype):
             return result

@@ -119,3 +119,16 @@ def test_a_share_applies_to_one_thread() -> None:
     """Threads that divide an update each set their own; others are not affected."""
     with scale_dropout(0.0), ThreadPoolExecutor(1) as pool:
         assert float((pool.submit(dropped, 0.4).result() == 0).double().mean()) > 0.39
+
+
+def test_a_factor_on_the_device_scales_the_rate() -> None:
+    dropout, ones = Dropout(0.5), torch.ones(200, 500)
+    for factor in (0.0, 0.4, 1.0):
+        with scale_dropout(torch.tensor(factor)):
+            result = dropout(ones)
+            with pytest.raises(RuntimeError, match="on the device"):
+                dropout.current_rate  # noqa: B018
+        assert abs(float((result == 0).float().mean()) - 0.5 * factor) < 0.01
+        assert abs(float(result.mean()) - 1) < 0.02
+    with scale_dropout(torch.tensor(1.0)):
+        assert dropout.eval()(ones) is ones

@@ -14,12 +14,16 @@ from dragoman.nn.kernels.choice import uses_kernels
 from dragoman.nn.randomness import generator
 
 _LEVELS = 256
-_factor: ContextVar[float] = ContextVar("factor on dropout rates", default=1.0)
+_factor: ContextVar[float | Tensor] = ContextVar("factor on dropout rates", default=1.0)
 
 
 @contextmanager
-def scale_dropout(factor: float) -> Iterator[None]:
-    """Multiply all dropout rates in this thread by `factor` (0…1), except in compiled layers, which use full rates."""
+def scale_dropout(factor: float | Tensor) -> Iterator[None]:
+    """Multiply all dropout rates in this thread by `factor` (0…1), except in compiled layers, which use full rates.
+
+    A tensor, a scalar on the device, is read when the operation runs, so that a recorded graph can be repeated with
+    other rates. Only `Dropout.forward` and `nn.kernels` support it, not fused attention with dropout of its weights.
+    """
     token = _factor.set(factor)
     try:
         yield
@@ -56,20 +60,34 @@ class Dropout(nn.Module):
     @property
     def current_rate(self) -> float:
         """The rate that is in effect: 0 in evaluation mode, otherwise scaled by `scale_dropout`."""
+        rate, factor = self.split_rate
+        if factor is not None:
+            raise RuntimeError("the dropout rate is on the device, but this operation needs a number")
+        return rate
+
+    @property
+    def split_rate(self) -> tuple[float, Tensor | None]:
+        """The rate that is in effect, and a factor on the device by which it is to be multiplied, or None."""
         if not self.training or self.rate == 0:
-            return 0.0
+            return 0.0, None
+        factor = _factor.get()
         # A changing rate would recompile a compiled layer.
-        return self.rate if torch.compiler.is_compiling() else self.rate * _factor.get()
+        if isinstance(factor, Tensor) or torch.compiler.is_compiling():
+            return self.rate, factor if isinstance(factor, Tensor) else None
+        return self.rate * factor, None
 
     def forward(self, values: Tensor) -> Tensor:
         """Apply dropout to values of any shape. In evaluation mode, they are returned unchanged."""
-        rate = self.current_rate
+        rate, factor = self.split_rate
         if rate == 0:
             return values
         if uses_kernels(values):
             from dragoman.nn.kernels.residual import dropped_out
 
-            return dropped_out(values, rate)
+            return dropped_out(values, rate, factor)
+        if factor is not None:
+            scaled = rate * factor
+            return values * ((torch.rand_like(values, dtype=torch.float32) >= scaled) / (1 - scaled)).to(values.dtype)
         if values.device.type != "cpu" or torch.compiler.is_compiling():
             return functional.dropout(values, rate)
         threshold = max(1, round(rate * _LEVELS))

@@ -45,8 +45,8 @@ class LayerNorm(nn.LayerNorm):
         if self.weight is not None and self.bias is not None and uses_kernels(states):
             from dragoman.nn.kernels.residual import normalised
 
-            rate = dropout.current_rate
-            return normalised(states, result, self.weight, self.bias, epsilon=self.eps, rate=rate)
+            rate, factor = dropout.split_rate
+            return normalised(states, result, self.weight, self.bias, epsilon=self.eps, rate=rate, factor=factor)
         return super().forward(states + dropout(result))
 
 

@@ -42,7 +42,7 @@ class Residual(nn.Module):
         if self.connected and uses_kernels(states):
             from dragoman.nn.kernels.residual import added
 
-            return added(states, result, self.dropout.current_rate)
+            return added(states, result, *self.dropout.split_rate)
         result = self.dropout(result)
         return states + result if self.connected else result
 

@@ -126,6 +126,29 @@ def test_each_shape_and_dropout_has_its_own_recording() -> None:
 
 
 @pytest.mark.parametrize(
+    ("precision", "settings", "expected"),
+    [
+        (torch.bfloat16, {}, [0, 1, 2, 3, 4, 5]),
+        (torch.float32, {}, [0, 1, 1, 2, 2, 3]),
+        (torch.bfloat16, {"dropout": {"residual": 0.1, "attention": 0.1}}, [0, 1, 1, 2, 2, 3]),
+    ],
+)
+def test_recordings_in_bfloat16_are_repeated_with_other_dropout_rates(
+    precision: torch.dtype, settings: Any, expected: list[int]
+) -> None:
+    trained = model(**settings)
+    captured = CapturedPasses(trained, CrossEntropy(), Runtime(torch.device("cpu"), precision), repeated)
+    found, losses = [], []
+    for step in range(6):
+        loss = captured.run(batch(0), TrainingPoint(dropout=step // 2 / 2), 1.0, 1)
+        assert loss is not None
+        found.append(captured.replays)
+        losses.append(float(loss.total))
+    assert found == expected
+    assert losses[0] == losses[1] and losses[2] == losses[3] and len(set(losses)) == 3
+
+
+@pytest.mark.parametrize(
     ("packed", "several"),
     [pytest.param("true", True, marks=pytest.mark.slow), ("false", False)],
     ids=["two packed tasks", "one padded task"],

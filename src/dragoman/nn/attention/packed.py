@@ -42,7 +42,7 @@ def attends_packed(attention: Any, states: Tensor, packing: Packing | None) -> b
         and config.projections
         and not (config.tie_keys_and_values or config.diversity or attention.kv_heads < attention.heads)
         and not (relation is not None and (relation.acts_on_scores or relation.acts_on_values))
-        and attention.dropout.current_rate == 0
+        and attention.dropout.split_rate[0] == 0
         and attention.combine != "mean"
         and recorder() is None
         and not has_masked_heads()

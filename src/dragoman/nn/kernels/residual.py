@@ -35,8 +35,9 @@ if triton is not None:
         return value ^ (value >> 16)
 
     @triton.jit
-    def _kept(seed, places, rate):  # type: ignore[no-untyped-def]
-        """Return 1 / (1 − rate) with probability 1 − rate, otherwise 0."""
+    def _kept(seed, places, rate, factor):  # type: ignore[no-untyped-def]
+        """Return 1 / (1 − rate · factor) with probability 1 − rate · factor, otherwise 0."""
+        rate *= tl.load(factor)
         drawn = tl.load(seed)
         low, high = drawn.to(tl.uint32), (drawn >> 32).to(tl.uint32)
         bits = _mixed(_mixed(places.to(tl.uint32) ^ low) + high)
@@ -44,17 +45,17 @@ if triton is not None:
         return tl.where(uniform >= rate, 1.0 / (1.0 - rate), 0.0)
 
     @triton.jit
-    def _dropout(values, out, seed, rate, size, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    def _dropout(values, out, seed, rate, factor, size, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
         places = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
         value = tl.load(values + places, mask=places < size, other=0.0).to(tl.float32)
-        result = value * _kept(seed, places, rate)
+        result = value * _kept(seed, places, rate, factor)
         tl.store(out + places, result.to(out.dtype.element_ty), mask=places < size)
 
     @triton.jit
-    def _add(states, result, out, seed, rate, size, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    def _add(states, result, out, seed, rate, factor, size, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
         places = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
         inside = places < size
-        value = tl.load(result + places, mask=inside, other=0.0).to(tl.float32) * _kept(seed, places, rate)
+        value = tl.load(result + places, mask=inside, other=0.0).to(tl.float32) * _kept(seed, places, rate, factor)
         value += tl.load(states + places, mask=inside, other=0.0).to(tl.float32)
         tl.store(out + places, value.to(out.dtype.element_ty), mask=inside)
 
@@ -70,6 +71,7 @@ if triton is not None:
         deviations,
         seed,
         rate,
+        factor,
         epsilon,
         width: tl.constexpr,
         BLOCK: tl.constexpr,
@@ -81,7 +83,7 @@ if triton is not None:
         places = row * width + columns
         value = tl.load(states + places, mask=inside, other=0.0).to(tl.float32)
         if RESIDUAL:
-            value += tl.load(result + places, mask=inside, other=0.0).to(tl.float32) * _kept(seed, places, rate)
+            value += tl.load(result + places, mask=inside, other=0.0).to(tl.float32) * _kept(seed, places, rate, factor)
             value = value.to(sums.dtype.element_ty)
             tl.store(sums + places, value, mask=inside)
             value = value.to(tl.float32)
@@ -106,6 +108,7 @@ if triton is not None:
         parts,
         seed,
         rate,
+        factor,
         rows,
         width: tl.constexpr,
         BLOCK: tl.constexpr,
@@ -114,7 +117,7 @@ if triton is not None:
         program, programs = tl.program_id(0), tl.num_programs(0)
         columns = tl.arange(0, BLOCK)
         inside = columns < width
-        factor = tl.load(weight + columns, mask=inside, other=0.0).to(tl.float32)
+        gain = tl.load(weight + columns, mask=inside, other=0.0).to(tl.float32)
         weight_sum = tl.zeros([BLOCK], tl.float32)
         bias_sum = tl.zeros([BLOCK], tl.float32)
         for row in range(program, rows, programs):
@@ -125,13 +128,13 @@ if triton is not None:
             normalised = tl.where(inside, (value - tl.load(means + row)) * deviation, 0.0)
             weight_sum += gradient * normalised
             bias_sum += gradient
-            scaled = gradient * factor
+            scaled = gradient * gain
             mean = tl.sum(scaled, 0) / width
             slope = tl.sum(scaled * normalised, 0) / width
             change = (scaled - mean - normalised * slope) * deviation
             tl.store(state_gradients + places, change.to(state_gradients.dtype.element_ty), mask=inside)
             if RESIDUAL:
-                change *= _kept(seed, places, rate)
+                change *= _kept(seed, places, rate, factor)
                 tl.store(result_gradients + places, change.to(result_gradients.dtype.element_ty), mask=inside)
         tl.store(parts + program * 2 * width + columns, weight_sum, mask=inside)
         tl.store(parts + (program * 2 + 1) * width + columns, bias_sum, mask=inside)
@@ -139,33 +142,41 @@ if triton is not None:
 
 class _DroppedOut(torch.autograd.Function):
     @staticmethod
-    def forward(context: Any, values: Tensor, rate: float) -> Tensor:
-        context.rate, context.seed = rate, _draw(values)
-        return _drop(values, context.seed, rate)
+    def forward(context: Any, values: Tensor, rate: float, factor: Tensor) -> Tensor:
+        context.rate, context.factor, context.seed = rate, factor, _draw(values)
+        return _drop(values, context.seed, rate, factor)
 
     @staticmethod
-    def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        return _drop(gradient, context.seed, context.rate), None
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        return _drop(gradient, context.seed, context.rate, context.factor), None, None
 
 
 class _Added(torch.autograd.Function):
     @staticmethod
-    def forward(context: Any, states: Tensor, result: Tensor, rate: float) -> Tensor:
-        context.rate, context.seed = rate, _draw(states)
+    def forward(context: Any, states: Tensor, result: Tensor, rate: float, factor: Tensor) -> Tensor:
+        context.rate, context.factor, context.seed = rate, factor, _draw(states)
         states, result = states.contiguous(), result.contiguous()
         out = torch.empty_like(states)
-        _add[_grid(out)](states, result, out, context.seed, rate, out.numel(), _BLOCK)
+        _add[_grid(out)](states, result, out, context.seed, rate, factor, out.numel(), _BLOCK)
         return out
 
     @staticmethod
-    def backward(context: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
-        return gradient, _drop(gradient, context.seed, context.rate) if context.rate else gradient, None
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        dropped = _drop(gradient, context.seed, context.rate, context.factor) if context.rate else gradient
+        return gradient, dropped, None, None
 
 
 class _Normalised(torch.autograd.Function):
     @staticmethod
     def forward(
-        context: Any, states: Tensor, result: Tensor | None, weight: Tensor, bias: Tensor, epsilon: float, rate: float
+        context: Any,
+        states: Tensor,
+        result: Tensor | None,
+        weight: Tensor,
+        bias: Tensor,
+        epsilon: float,
+        rate: float,
+        factor: Tensor,
     ) -> Tensor:
         states = states.contiguous()
         rows, width = states.numel() // states.size(-1), states.size(-1)
@@ -186,19 +197,20 @@ class _Normalised(torch.autograd.Function):
             deviations,
             seed,
             rate,
+            factor,
             epsilon,
             width,
             triton.next_power_of_2(width),
             residual,
             num_warps=_warps(width),
         )
-        context.save_for_backward(sums, weight, means, deviations, seed)
+        context.save_for_backward(sums, weight, means, deviations, seed, factor)
         context.rate, context.residual = rate, residual
         return out
 
     @staticmethod
     def backward(context: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        sums, weight, means, deviations, seed = context.saved_tensors
+        sums, weight, means, deviations, seed, factor = context.saved_tensors
         gradient = gradient.contiguous()
         rows, width = sums.numel() // sums.size(-1), sums.size(-1)
         programs = min(rows, _PROGRAMS)
@@ -217,6 +229,7 @@ class _Normalised(torch.autograd.Function):
             parts,
             seed,
             context.rate,
+            factor,
             rows,
             width,
             triton.next_power_of_2(width),
@@ -229,31 +242,48 @@ class _Normalised(torch.autograd.Function):
             *summed(parts, weight.dtype).chunk(2),
             None,
             None,
+            None,
         )
 
 
-def dropped_out(values: Tensor, rate: float) -> Tensor:
-    """Return values of any shape after inverted dropout. Differentiable."""
-    result: Tensor = _DroppedOut.apply(values, rate)  # type: ignore[no-untyped-call]
+def dropped_out(values: Tensor, rate: float, factor: Tensor | None = None) -> Tensor:
+    """Return values of any shape after inverted dropout. Differentiable.
+
+    factor: scalar on the device, by which the rate is multiplied when the kernel runs, so that a recorded graph can be
+    repeated with other rates; None: 1.
+    """
+    result: Tensor = _DroppedOut.apply(values, rate, _one(values) if factor is None else factor)  # type: ignore[no-untyped-call]
     return result
 
 
-def added(states: Tensor, result: Tensor, rate: float) -> Tensor:
-    """Return states + dropout(result), both (…, d). Differentiable."""
-    sums: Tensor = _Added.apply(states, result, rate)  # type: ignore[no-untyped-call]
+def added(states: Tensor, result: Tensor, rate: float, factor: Tensor | None = None) -> Tensor:
+    """Return states + dropout(result), both (…, d). Differentiable. factor: as in `dropped_out`."""
+    sums: Tensor = _Added.apply(states, result, rate, _one(states) if factor is None else factor)  # type: ignore[no-untyped-call]
     return sums
 
 
 def normalised(
-    states: Tensor, result: Tensor | None, weight: Tensor, bias: Tensor, *, epsilon: float, rate: float
+    states: Tensor,
+    result: Tensor | None,
+    weight: Tensor,
+    bias: Tensor,
+    *,
+    epsilon: float,
+    rate: float,
+    factor: Tensor | None = None,
 ) -> Tensor:
     """Return the layer normalisation of states + dropout(result), both (…, d); of states if result is None.
 
-    weight, bias: gain and offset (d,). The sum is rounded once; mean and variance are computed in float32.
-    Differentiable.
+    weight, bias: gain and offset (d,). factor: as in `dropped_out`. The sum is rounded once; mean and variance are
+    computed in float32. Differentiable.
     """
-    out: Tensor = _Normalised.apply(states, result, weight, bias, epsilon, rate)  # type: ignore[no-untyped-call]
+    factor = _one(states) if factor is None else factor
+    out: Tensor = _Normalised.apply(states, result, weight, bias, epsilon, rate, factor)  # type: ignore[no-untyped-call]
     return out
+
+
+def _one(like: Tensor) -> Tensor:
+    return torch.ones((), device=like.device)
 
 
 def _draw(like: Tensor) -> Tensor:
@@ -261,10 +291,10 @@ def _draw(like: Tensor) -> Tensor:
     return torch.randint(1 << 62, (1,), dtype=torch.int64, device=like.device)
 
 
-def _drop(values: Tensor, seed: Tensor, rate: float) -> Tensor:
+def _drop(values: Tensor, seed: Tensor, rate: float, factor: Tensor) -> Tensor:
     values = values.contiguous()
     out = torch.empty_like(values)
-    _dropout[_grid(out)](values, out, seed, rate, out.numel(), _BLOCK)
+    _dropout[_grid(out)](values, out, seed, rate, factor, out.numel(), _BLOCK)
     return out
 
 

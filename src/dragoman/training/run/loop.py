@@ -249,12 +249,13 @@ class _Loop:
     def _dropout_fraction(self, step: int) -> float:
         """Return a fraction that rises from 0 to 1 during `dropout_epochs` (Morerio et al. 2017, "Curriculum Dropout").
 
-        It rises in few steps if passes are recorded as graphs.
+        It rises in few steps if passes are recorded as graphs that contain the rates.
         """
         steps = (self.config.dropout_epochs or 0.0) * self.steps_per_epoch
         fraction = min(1.0, (step - 1) / steps) if steps else 1.0
-        recorded = self.session.engine.captured is not None
-        return round(fraction * DROPOUT_LEVELS) / DROPOUT_LEVELS if recorded else fraction
+        captured = self.session.engine.captured
+        has_levels = captured is not None and captured.has_dropout_levels
+        return round(fraction * DROPOUT_LEVELS) / DROPOUT_LEVELS if has_levels else fraction
 
     def _after_step(self, interruption: Interruption, number: int | None, report: Reporter) -> None:
         progress, config = self.progress, self.config

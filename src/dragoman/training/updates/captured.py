@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from dragoman.base.log import warn
 from dragoman.base.machine.cuda_graphs import GraphRecorder
 from dragoman.base.machine.memory import is_out_of_memory
+from dragoman.nn.attention.soft import SoftAttention
 from dragoman.nn.auxiliary import collecting
 from dragoman.nn.dropout import scale_dropout
 from dragoman.training.objectives.objective import Loss, StaticObjective, TrainingPoint
@@ -71,11 +72,13 @@ class NotStatic(Exception):
 class CapturedPasses:
     """Computes the gradients of batches of few shapes by replaying recorded passes.
 
-    A pass is recorded when a shape of batches occurs for the second time with the same dropout rates, which should
-    therefore change rarely (`DROPOUT_LEVELS`), and the same trained parameters. Results for the first batches, and
-    later for one in a thousand, are compared with those of the same pass without a graph; if they differ, or if a pass
-    cannot be recorded, no further graphs are used. All passes, recorded or not, compute the same operations, so that a
-    resumed run, which records passes at other steps, has the same results.
+    A pass is recorded when a shape of batches occurs for the second time with the same trained parameters. In bfloat16,
+    a recording reads the factor on dropout rates from the device; in other precisions, or with dropout of attention
+    weights, it contains the rates, which should therefore change rarely (`DROPOUT_LEVELS`).
+
+    Results for the first batches, and later for one in a thousand, are compared with those of the same pass without a
+    graph; if they differ, or if a pass cannot be recorded, no further graphs are used. All passes, recorded or not,
+    compute the same operations, so that a resumed run, which records passes at other steps, has the same results.
 
     Packed batches in bfloat16 are computed in bfloat16 throughout, including residual connections and norms, with
     copies of the parameters; PyTorch's norms, softmax and sums use float32 inside. In other passes, autocast chooses
@@ -83,7 +86,8 @@ class CapturedPasses:
     the device's default generator, which the caller seeds before each pass.
 
     objective: a loss with `is_static`. capture: records a pass. static: whether passes of the model can be computed
-    here. active: whether graphs are used. replays: number of passes that were repeated as graphs.
+    here. active: whether graphs are used. has_dropout_levels: whether recordings
+    contain dropout rates. replays: number of passes that were repeated as graphs.
     """
 
     model: nn.Module
@@ -103,6 +107,9 @@ class CapturedPasses:
     def __post_init__(self) -> None:
         self._parameters: list[nn.Parameter] = []
         self._factor = torch.ones((), device=self.runtime.device)
+        self._dropout_factor = torch.ones((), device=self.runtime.device)
+        weights = [each.dropout.rate for each in self.model.modules() if isinstance(each, SoftAttention)]
+        self.has_dropout_levels = self.runtime.precision != torch.bfloat16 or any(weights)
 
     def run(self, batch: Any, point: TrainingPoint, factor: float, seed: int) -> Loss | None:
         """Add the gradient of factor · loss to the parameters, and return the loss.
@@ -113,6 +120,7 @@ class CapturedPasses:
             return None
         self._discard_outdated(point.dropout)
         self._factor.fill_(factor)
+        self._dropout_factor.fill_(point.dropout)
         try:
             results = self._replayed(batch, point, seed) or self._computed(batch, point, seed)
         except NotStatic as error:
@@ -172,7 +180,8 @@ class CapturedPasses:
     def _discard_outdated(self, dropout: float) -> None:
         """Discard the recordings with other dropout rates or other trained parameters, as after unfreezing."""
         trained = [each for each in self.model.parameters() if each.requires_grad]
-        if dropout != self._dropout or len(trained) != len(self._parameters):
+        other_level = self.has_dropout_levels and dropout != self._dropout
+        if other_level or len(trained) != len(self._parameters):
             self._graphs.clear()
         if len(trained) != len(self._parameters):
             self._gradients, self._copies = (), {}
@@ -198,7 +207,7 @@ class CapturedPasses:
                 inputs = [self._copies[each] for each in self._parameters]
             else:
                 stack.enter_context(self.runtime.autocast())
-            stack.enter_context(scale_dropout(point.dropout))
+            stack.enter_context(scale_dropout(point.dropout if self.has_dropout_levels else self._dropout_factor))
             auxiliary = stack.enter_context(collecting(point.step))
             total, cross_entropy = self.objective.static_sums(self.model, batch)
         if auxiliary.penalties or auxiliary.decisions or auxiliary.counts:
