@@ -65,14 +65,11 @@ def _pairs(device: torch.device, dtype: torch.dtype) -> Iterator[tuple[str, Tens
     contexts = packed_attention(
         joint, None, (starts, starts), longest=(32, 32), widths=(2, 64, 64), scale=0.125, causal=True
     )
-    expected = [
-        functional.scaled_dot_product_attention(
-            *(each.view(len(rows), 2, 64).transpose(0, 1).float() for each in rows.split(128, 1)), is_causal=True
-        )
-        .transpose(0, 1)
-        .flatten(1)
-        for rows in joint[:64].split([20, 32, 12])
-    ]
+    expected = []
+    for first, end in ((0, 20), (20, 52), (52, 64)):
+        query, key, value = (each.reshape(-1, 2, 64).transpose(0, 1) for each in joint[first:end].float().chunk(3, 1))
+        context = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+        expected.append(context.transpose(0, 1).flatten(1))
     expected.append(contexts.new_zeros(6, 128, dtype=torch.float32))
     yield from gradients("attention", contexts, torch.cat(expected), [joint])
     logits, labels = drawn(9, 5000).detach(), torch.arange(9, device=device)
