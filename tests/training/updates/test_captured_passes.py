@@ -314,7 +314,7 @@ def test_without_memory_for_graphs_a_run_goes_on_without_them(capsys: pytest.Cap
 def test_packed_batches_in_bfloat16_have_no_casts_inside() -> None:
     """Their gradients are as close to those in float32 as those of autocast, and have the parameters' precision."""
     point, read = TrainingPoint(dropout=0.0), batch(0)
-    trained = model(layers=2)
+    trained = model(layers=2, dropout=0.0)
     found = {}
     for name, precision in (("wide", torch.float32), ("half", torch.bfloat16)):
         trained.zero_grad()
