@@ -1,7 +1,6 @@
 """The Triton kernels of a decoding step against PyTorch: on a GPU, or on a CPU with TRITON_INTERPRET=1."""
 
 import os
-from typing import Any
 
 import pytest
 import torch
@@ -16,28 +15,6 @@ DEVICE = torch.device("cpu" if INTERPRETED else "cuda")
 pytestmark = pytest.mark.skipif(
     not (INTERPRETED or torch.cuda.is_available()), reason="no GPU, and TRITON_INTERPRET=1 is not set"
 )
-
-
-@pytest.fixture(autouse=True, scope="module")
-def interpreted_ranges() -> None:
-    """Let the interpreter of Triton up to 3.6 convert the bounds of loops to integers.
-
-    It stores scalars as arrays with one element, and converts them by `int(array)`, which NumPy 2.4 refuses:
-    https://github.com/triton-lang/triton/issues/9171
-    """
-    if not INTERPRETED:
-        return
-    from triton.runtime import interpreter
-
-    patch = getattr(interpreter, "_patch_lang_tensor", None)
-    if patch is None:
-        return
-
-    def patch_with_index(tensor: Any, scope: Any) -> None:
-        patch(tensor, scope)
-        scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
-
-    interpreter._patch_lang_tensor = patch_with_index
 
 
 @pytest.mark.parametrize("beam", [1, 3])
