@@ -88,11 +88,12 @@ def test_no_replay_reads_freed_memory(precision: torch.dtype) -> None:
     gc.collect()
     assert step(6) and step(7)
     other = TrainingPoint(dropout=0.5)
-    assert [step(seed, point=other) for seed in range(8, 11)] == [False, True, True]
+    has_levels = precision == torch.float32  # in bfloat16, recordings read the factor on dropout rates
+    assert [step(seed, point=other) for seed in range(8, 11)] == [not has_levels, True, True]
     frozen.requires_grad_(True)
     assert [step(seed, point=other) for seed in range(11, 14)] == [False, True, True]
     assert passes.captured.active and not graphs.stale
-    assert len(graphs.recordings) == 3
+    assert len(graphs.recordings) == 2 + has_levels
 
 
 def test_a_table_that_is_replaced_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
