@@ -25,7 +25,7 @@ Title
 =====
 
 A paragraph with *emphasis*, **strong words**, ``code *x*`` and `a link <http://a.b/>`_
-over two lines. See :ref:`the label <lab>`, :doc:`/page`, [1]_, |name| and word_.
+over two lines. See :ref:`the label <lab>`, :doc:`/page`, :opt:`SET_<NAME>`, [1]_, |name| and word_.
 Text\\ *glued*, 2 * 3 and H\\ :sub:`2`\\ O.
 
 Sub title
@@ -106,6 +106,7 @@ RST_KEPT = [
     ".. _top:",
     "``code *x*``",
     ":doc:`/page`",
+    ":opt:`SET_<NAME>`",
     " [1]_",
     "|name|",
     "word_.".rstrip("."),

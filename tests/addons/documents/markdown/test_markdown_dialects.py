@@ -54,6 +54,10 @@ def translated(text: str, write: Write = upper) -> str:
             "import A from '@x/a';\nexport const b = 1;\n\nA dog {props.x} {/* no */}",
             "import A from '@x/a';\nexport const b = 1;\n\nA DOG {props.x} {/* no */}",
         ),
+        (
+            "A dog\n\n{\n  dogs.map((x) => <li>{x}</li>)\n}\n\nA cat\n",
+            "A DOG\n\n{\n  dogs.map((x) => <li>{x}</li>)\n}\n\nA CAT\n",
+        ),
         ("A <B c={d.e} /> dog", "A <B c={d.e} /> DOG"),
         (
             "See [[Page]], [[A page|the text]], [[The text|A-Page]]",

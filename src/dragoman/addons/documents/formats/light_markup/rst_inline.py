@@ -5,7 +5,7 @@ import re
 from dragoman.addons.documents.formats.light_markup.lines import add_plain, add_span
 from dragoman.addons.documents.passage_builder import PassageBuilder
 
-_TARGET = re.compile(r"(?P<text>[^<>`]*[^<>`\s])(?P<target>\s*<[^<>`]*>)\Z")
+_TARGET = re.compile(r"(?P<text>[^<>`]*[^<>`\s])(?P<target>\s+<[^<>`]*>)\Z")
 _ROLE = re.compile(r"(?P<role>:[\w:+.-]+:)`(?P<content>[^`]*)`\Z")
 _TEXT_ROLES = {":emphasis:": "emphasis", ":strong:": "emphasis", ":sup:": "raised", ":sub:": "raised"}
 _RAISED = {":superscript:": "raised", ":subscript:": "raised"}

@@ -50,7 +50,7 @@ _DIRECTIVE = re.compile(
 _OPTION = re.compile(r"[ \t>]*:[\w-]+:.*")
 _MODULE = re.compile(
     r"(?:import\s(?:[^\"'\n]{1,300}\sfrom\s*)?[\"'][^\"'\n]+[\"'];?"
-    r"|export\s+(?:default|const|let|var|function|async|class|\{|\*)).*"
+    r"|export\s+(?:default|const|let|var|function|async|class|\{|\*)).*|\{[ \t]*"
 )
 _LINE_STARTS = re.compile(
     r"(?P<container>(?:!!!|\?\?\?\+?)[ \t]+[\w-]+(?:[ \t]+[\w-]+)*(?:[ \t]+\"|[ \t]*$)|===[+!]?[ \t]+\")"
