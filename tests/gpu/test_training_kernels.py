@@ -162,10 +162,13 @@ def test_the_gradient_of_logits(size: int) -> None:
     torch.testing.assert_close(label_logits, logits.gather(1, labels[:, None])[:, 0] * kept)
 
 
-@pytest.mark.parametrize("norm", ["post", "pre"])
-@pytest.mark.parametrize("positions", ["sinusoidal", "rotary"])
+@pytest.mark.parametrize(
+    ("norm", "positions", "longest"),
+    [("post", "sinusoidal", (14, 14)), ("pre", "rotary", (14, 14)), ("pre", "sinusoidal", (9, 140))],
+    ids=["post-norm", "rotary", "targets that are too long for a kernel"],
+)
 def test_a_model_with_the_kernels_has_the_gradients_of_one_without(
-    norm: str, positions: str, monkeypatch: pytest.MonkeyPatch
+    norm: str, positions: str, longest: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def gradients(kernels: bool) -> list[Any]:
         for module in (dropout, linear, normalisation, packed, residual):
@@ -176,9 +179,9 @@ def test_a_model_with_the_kernels_has_the_gradients_of_one_without(
         config = ModelConfig.model_validate({**settings, "positions": {"kind": positions}})
         model = config.build(50, 50).train().to(DEVICE)
         draw = torch.Generator().manual_seed(9)
-        lengths = torch.randint(1, 14, (2, 7), generator=draw).tolist()
+        lengths = [[*torch.randint(1, 9, (6,), generator=draw).tolist(), last - 1] for last in longest]
         sides = [[torch.randint(4, 50, (length,), generator=draw).tolist() for length in side] for side in lengths]
-        batch = BatchShapes((99, 99), packed=128).apply(collate(*sides, range(7))).to(DEVICE)
+        batch = BatchShapes((200, 200), packed=256).apply(collate(*sides, range(7))).to(DEVICE)
         total, _ = CrossEntropy(0.1).static_sums(model, batch)
         return [total, *torch.autograd.grad(total, list(model.parameters()))]
 
