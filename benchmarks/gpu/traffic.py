@@ -139,9 +139,11 @@ def multi30k_batch(tokens: int, vocabulary: int) -> tuple[Batch, Any]:
     plan = plan_epoch(lengths, BatchConfig(tokens=tokens, packed=True, few_shapes=True), 1, 0)
     rows = plan.batches[len(plan.batches) // 2]
     draw = np.random.default_rng(0)
-    texts = [[draw.integers(4, vocabulary, size=int(count)) for count in lengths[rows, side]] for side in (0, 1)]
+    source, target = [
+        [draw.integers(4, vocabulary, size=int(count)) for count in lengths[rows, side]] for side in (0, 1)
+    ]
     shapes = BatchShapes(tuple((lengths.max(0) + 1).tolist()), tokens)
-    return shapes.apply(collate(*texts, rows.tolist())), lengths
+    return shapes.apply(collate(source, target, rows.tolist())), lengths
 
 
 def traffic(model: str, tokens: int, vocabulary: int) -> None:

@@ -75,12 +75,12 @@ def test_self_attention_of_packed_rows(longest: int, causal: bool) -> None:
         scale=0.3,
         causal=causal,
     )
-    expected = [
-        attend(*(each.view(len(rows), heads, -1) for each in rows.split(sizes, 1)), 0.3, causal).flatten(1)
-        for rows in joint[: sum(lengths)].split(lengths)
-        if len(rows)
-        for sizes in [[heads * key, heads * key, heads * value]]
-    ]
+    expected = []
+    for rows in joint[: sum(lengths)].split(lengths):
+        if len(rows):
+            sizes = [heads * key, heads * key, heads * value]
+            query, keys, values = (each.view(len(rows), heads, -1) for each in rows.split(sizes, 1))
+            expected.append(attend(query, keys, values, 0.3, causal).flatten(1))
     check(found, torch.cat([*expected, found.new_zeros(filler, heads * value)]), [joint])
 
 
@@ -97,11 +97,11 @@ def test_attention_of_packed_rows_to_their_sources() -> None:
         widths=(heads, key, value),
         scale=0.125,
     )
-    expected = [
-        attend(*(each.view(len(each), heads, -1) for each in (row, *rows.split(heads * key, 1))), 0.125, False)
-        for row, rows in zip(queries[:25].split(targets), memory[:60].split(sources), strict=True)
-        if len(row)
-    ]
+    expected = []
+    for row, rows in zip(queries[:25].split(targets), memory[:60].split(sources), strict=True):
+        if len(row):
+            keys, values = (each.view(len(rows), heads, -1) for each in rows.split(heads * key, 1))
+            expected.append(attend(row.view(len(row), heads, -1), keys, values, 0.125, False))
     check(found, torch.cat([torch.cat(expected).flatten(1), found.new_zeros(15, heads * value)]), [queries, memory])
 
 
@@ -180,8 +180,10 @@ def test_a_model_with_the_kernels_has_the_gradients_of_one_without(
         model = config.build(50, 50).train().to(DEVICE)
         draw = torch.Generator().manual_seed(9)
         lengths = [[*torch.randint(1, 9, (6,), generator=draw).tolist(), last - 1] for last in longest]
-        sides = [[torch.randint(4, 50, (length,), generator=draw).tolist() for length in side] for side in lengths]
-        batch = BatchShapes((200, 200), packed=256).apply(collate(*sides, range(7))).to(DEVICE)
+        source, target = [
+            [torch.randint(4, 50, (length,), generator=draw).tolist() for length in side] for side in lengths
+        ]
+        batch = BatchShapes((200, 200), packed=256).apply(collate(source, target, range(7))).to(DEVICE)
         total, _ = CrossEntropy(0.1).static_sums(model, batch)
         return [total, *torch.autograd.grad(total, list(model.parameters()))]
 
