@@ -36,7 +36,8 @@ class Gate:
 
     def count(self, tokens: Any, padded: int, loss: Any) -> None:
         """Record an update: target tokens without padding, including the end of each sentence; the same with padding;
-        and the loss per token (nats). Numbers or tensors, which are read at the end of the window."""
+        and the loss per token (nats). Numbers or tensors, which are read at the end of the window, or a function that
+        returns the loss then."""
         self._counted.append((tokens, loss, padded))
 
     def fail(self, why: str) -> None:
@@ -47,7 +48,7 @@ class Gate:
     def _result(self) -> dict[str, Any]:
         seconds = self._now() - self._begin
         tokens = [int(tokens) for tokens, _, _ in self._counted]
-        losses = [float(loss) for _, loss, _ in self._counted]
+        losses = [float(loss() if callable(loss) else loss) for _, loss, _ in self._counted]
         return {
             "seconds": seconds,
             "tokens": sum(tokens),

@@ -59,7 +59,7 @@ def attach(recorder: Recorder, translate: Callable[[Path], list[str]], facts: di
     its_loop = loop._Loop
     restore, updates, after_step = its_loop._restore, its_loop._updates, its_loop._after_step
     validate, checkpoint, save = its_loop._validate, its_loop._checkpoint, its_loop._save_training
-    step, choose_final = Engine.step, loop.choose_final
+    launch, choose_final = Engine.launch, loop.choose_final
 
     def translate_now(self: Any) -> list[str]:
         folder = self.session.out.parent / "point"
@@ -75,10 +75,10 @@ def attach(recorder: Recorder, translate: Callable[[Path], list[str]], facts: di
         recorder.start()
         yield from updates(self)
 
-    def counted_step(self: Any, *arguments: Any) -> Any:
-        result = step(self, *arguments)
-        recorder.step(result.target_tokens)
-        return result
+    def counted_launch(self: Any, *arguments: Any) -> Any:
+        launched = launch(self, *arguments)
+        recorder.step(launched.target_tokens)
+        return launched
 
     def after_step_and_point(self: Any, interruption: Any, number: int | None, report: Any) -> None:
         after_step(self, interruption, number, report)
@@ -108,7 +108,7 @@ def attach(recorder: Recorder, translate: Callable[[Path], list[str]], facts: di
     its_loop._restore, its_loop._updates = restore_and_begin, timed_updates  # type: ignore[method-assign]
     its_loop._after_step, its_loop._validate = after_step_and_point, own_validation  # type: ignore[method-assign]
     its_loop._checkpoint, its_loop._save_training = own_checkpoint, marked_save  # type: ignore[method-assign]
-    Engine.step, loop.choose_final = counted_step, stop_and_choose  # type: ignore[method-assign]
+    Engine.launch, loop.choose_final = counted_launch, stop_and_choose  # type: ignore[method-assign]
 
 
 def translations(folder: Path, task: Task) -> list[str]:

@@ -51,14 +51,14 @@ def train(task: Task, gate: Gate) -> None:
     from dragoman.tasks.translation.config import TranslationRun
     from dragoman.training.objectives.objective import TrainingPoint
     from dragoman.training.updates.engine import Engine
-    from dragoman.training.updates.update import Update
+    from dragoman.training.updates.update import LaunchedUpdate, Update
 
-    step_of_ours = Engine.step
+    launch_of_ours = Engine.launch
     targets = task.ids("target")
     reference: list[Any] = []
     first = True
 
-    def step(self: Engine, update: Update, point: TrainingPoint, rate: float, *rest: Any) -> Any:
+    def launch(self: Engine, update: Update, point: TrainingPoint, rate: float, *rest: Any) -> Any:
         nonlocal first
         if first:
             first = False
@@ -72,14 +72,15 @@ def train(task: Task, gate: Gate) -> None:
         gate.next()
         if reference:
             result = reference[0].step(update, point, rate)
+            launched = LaunchedUpdate(result.target_tokens, lambda: result)
         else:
-            result = step_of_ours(self, update, point, rate, *rest)
+            launched = launch_of_ours(self, update, point, rate, *rest)
         batches: Sequence[Batch] = update.batches
         padded = max(batch.labels.numel() for batch in batches)
-        gate.count(result.target_tokens, padded, result.loss)
-        return result
+        gate.count(launched.target_tokens, padded, lambda: launched.result().loss)
+        return launched
 
-    Engine.step = step  # type: ignore[method-assign]
+    Engine.launch = launch  # type: ignore[method-assign]
     train_run(TranslationRun.model_validate(settings(task)))
 
 

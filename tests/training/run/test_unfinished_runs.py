@@ -34,16 +34,16 @@ def stop(monkeypatch: pytest.MonkeyPatch) -> Stop:
     """Call a function in the n-th update of the run."""
 
     def at(number: int, act: Callable[[], Any]) -> None:
-        step, made = Engine.step, 0
+        launch, made = Engine.launch, 0
 
         def counted(self: Engine, *arguments: Any) -> Any:
             nonlocal made
             made += 1
             if made == number:
                 act()
-            return step(self, *arguments)
+            return launch(self, *arguments)
 
-        monkeypatch.setattr(Engine, "step", counted)
+        monkeypatch.setattr(Engine, "launch", counted)
 
     return at
 
@@ -57,7 +57,7 @@ def test_a_run_without_a_validation_leaves_its_newest_model(
     command: list[str], stop: Stop, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Engine, "step", Engine.step)
+        patch.setattr(Engine, "launch", Engine.launch)
         stop(3, send(signal.SIGTERM))
         assert main(command) == 143
     said = capsys.readouterr().err.splitlines()[-1]
@@ -123,7 +123,7 @@ def test_a_second_signal_in_an_update_keeps_the_newest_snapshot(
         os.kill(os.getpid(), signal.SIGTERM)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Engine, "step", Engine.step)
+        patch.setattr(Engine, "launch", Engine.launch)
         stop(7, twice)
         assert main([*command, "train.validate_every=100"]) == 130
     assert f"{RUN} contains the model of step 5, not validated yet" in capsys.readouterr().err
