@@ -184,7 +184,7 @@ def test_dragomans_loop_has_the_functions_that_the_clock_wraps(quality: SimpleNa
     from dragoman.training.updates.engine import Engine
 
     places = [(loop._Loop, name) for name in vars(loop._Loop) if callable(vars(loop._Loop)[name])]
-    places += [(Engine, "step"), (loop, "choose_final")]
+    places += [(Engine, "launch"), (loop, "choose_final")]
     before = {(place, name): getattr(place, name) for place, name in places}
     try:
         quality.trainers_dragoman.attach(SimpleNamespace(), lambda folder: [], {})
@@ -193,7 +193,7 @@ def test_dragomans_loop_has_the_functions_that_the_clock_wraps(quality: SimpleNa
         for (place, name), value in before.items():
             setattr(place, name, value)
     assert changed == {
-        "_restore", "_updates", "_after_step", "_validate", "_checkpoint", "_save_training", "step", "choose_final",
+        "_restore", "_updates", "_after_step", "_validate", "_checkpoint", "_save_training", "launch", "choose_final",
     }  # fmt: skip
 
 
