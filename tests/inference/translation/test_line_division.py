@@ -85,7 +85,8 @@ def test_long_lines_that_stay_whole_are_reported_at_once(
     """Only the first one is, before its search begins, with its number of tokens and the remedy."""
     monkeypatch.setattr("dragoman.inference.translation.stream._LONG_SOURCE", 20)
     line = " ".join(LINES) * 2
-    stream = LineStream(translator.engine, translator.codec, translator.division, translator.training_texts)
+    texts, aligner_of = translator.training_texts, translator.aligner_of
+    stream = LineStream(translator.engine, translator.codec, translator.division, texts, aligner_of)
     beginnings = dict[str, str]()
     for name, request in {
         "divided": translator.request(beam=1),

@@ -155,6 +155,15 @@ class Codec:
             self.check_length(pair.number, pair.source, pair.target)
         return pairs
 
+    def target_ids(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the ids of translations."""
+        return self._target.encode_batch(texts)
+
+    def pairs_of(self, row: Row, targets: Sequence[Sequence[int]]) -> list[Pair]:
+        """Return pairs of the text of a row, without placeholders, and each target."""
+        source = [*row.source[: row.tags], *self._source.encode(row.text)]
+        return [Pair(row.number, source, target) for target in targets]
+
     def check_length(self, number: int, source: Sequence[int], target: Sequence[int]) -> None:
         """Raise TooLongError if the tokens exceed the model's maximum length. number: of the line, from 1."""
         if (exceeded := first_exceeded(self._limits, len(source), len(target))) is not None:

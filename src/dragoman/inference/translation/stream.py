@@ -19,6 +19,7 @@ from dragoman.inference.translation.result import Choice, Translation
 from dragoman.inference.translation.rounds.fallback import ConstraintFallback
 from dragoman.inference.translation.rounds.retry import GuardRetry
 from dragoman.inference.translation.rounds.rounds import Rounds, Steps
+from dragoman.inference.translation.rounds.term_placement import AlignerOf
 from dragoman.inference.translation.substitute import Substitute
 from dragoman.inference.translation.training_texts import TrainingTexts
 
@@ -58,11 +59,18 @@ class LineStream:
     """Translates the lines that the engine does not support; None: they raise ConfigError."""
 
     def __init__(
-        self, engine: Engine, codec: Codec, division: LineDivision | None, training_texts: TrainingTexts
+        self,
+        engine: Engine,
+        codec: Codec,
+        division: LineDivision | None,
+        training_texts: TrainingTexts,
+        aligner_of: AlignerOf,
     ) -> None:
-        """division: divides the lines; None if they are no text. training_texts: inputs are compared with them."""
+        """division: divides the lines; None if they are no text. training_texts: inputs are compared with them.
+        aligner_of: returns the aligner that places terms.
+        """
         self._engine, self._codec, self._division, self._training_texts = engine, codec, division, training_texts
-        self._constraints = ConstraintFallback(engine, codec)
+        self._constraints = ConstraintFallback(engine, codec, aligner_of)
         self._guard = GuardRetry(engine, codec, self._constraints)
         self._has_warned = False
 
@@ -140,7 +148,7 @@ class LineStream:
         if request.control is None:
             translations = [self._codec.decode(each) for each in hypotheses]
         else:
-            translations = yield from self._constraints.translations(row, part.text, request.control, hypotheses)
+            translations = yield from self._constraints.translations(row, part.text, request, hypotheses)
         if request.guard is not None:
             translations = yield from self._guard.translations(row.number, part.text, request, translations)
         return translations

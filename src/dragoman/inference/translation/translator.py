@@ -100,7 +100,7 @@ class Translator(ProcessBound):
         usual, divides = self.training_texts.has_usual_length, not (tokenizers.reads_vectors or self.meta.whole_texts)
         capitals = Capitals(tokenizers.source, (self.meta.source_language, self.target_language()))
         self.division = LineDivision(self.meta.source_language, self.codec.fits, usual, capitals) if divides else None
-        self._stream = LineStream(engine, self.codec, self.division, self.training_texts)
+        self._stream = LineStream(engine, self.codec, self.division, self.training_texts, self.aligner_of)
         self._subjects = TranslationSubjects(engine, self.codec, tokenizers, self.request)
 
     @classmethod

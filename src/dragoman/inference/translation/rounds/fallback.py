@@ -8,8 +8,10 @@ from dragoman.decode.search import Hypothesis
 from dragoman.engines.engine import Engine, Row
 from dragoman.inference.control.control import Control, Requirements
 from dragoman.inference.translation.codec import Codec
+from dragoman.inference.translation.request import Request
 from dragoman.inference.translation.result import Translation
 from dragoman.inference.translation.rounds.rounds import Answer, Search, Steps
+from dragoman.inference.translation.rounds.term_placement import AlignerOf, TermPlacement, before_end
 
 Part = tuple[int, int]
 """The start and end of a part of a text, in characters."""
@@ -24,16 +26,23 @@ class ConstraintFallback:
     translated.
     """
 
-    def __init__(self, engine: Engine, codec: Codec) -> None:
+    def __init__(self, engine: Engine, codec: Codec, aligner_of: AlignerOf) -> None:
         self._engine, self._codec = engine, codec
+        self._placement = TermPlacement(engine, codec, aligner_of)
 
-    def translations(self, row: Row, source: str, control: Control, hypotheses: Sequence[Hypothesis]) -> Steps:
+    def translations(self, row: Row, source: str, request: Request, hypotheses: Sequence[Hypothesis]) -> Steps:
         """Return the translations of a row: its hypotheses that meet all requirements, or a single patched one.
 
-        source: the row's text, without placeholders.
+        source: the row's text, without placeholders. Terms stand in the places of their source words (`TermPlacement`).
         """
-        requirements = control.requirements(source)
-        if found := self._meeting(row, requirements, hypotheses):
+        assert request.control is not None
+        requirements = request.control.requirements(source)
+        found = self._meeting(row, requirements, hypotheses)
+        if self._placement.applies_to(row, requirements):
+            answer = yield Search([self._placement.without_terms(row, requirements)])
+            assert answer is not None
+            found = self._placement.placed(row, requirements, request.tags, found, answer[0])
+        if found:
             return found
         if row.expected.constraints:
             row = self._codec.enforce_constraints(row)
@@ -98,14 +107,15 @@ class ConstraintFallback:
         return self._codec.encode_part(row, requirements.text[start:end].strip(), terms)
 
     def _joined(self, row: Row, requirements: Requirements, parts: Sequence[str]) -> str:
-        """Join parts and spans alternately, with the prefix at the start and missing phrases at the end."""
+        """Join parts and spans alternately, with the prefix at the start and missing phrases before the final mark."""
         spans = [*(span.text for span in requirements.spans), ""]
         text = "".join(part for pair in zip(parts, spans, strict=True) for part in pair)
         prefix = self._codec.blank_translation(row).text
         if prefix and not text.startswith(prefix):
             text = f"{prefix} {text}"
         for phrase, times in Counter(requirements.required).items():
-            text = " ".join([text, *[phrase.alternatives[0]] * (times - phrase.times(text))])
+            for _ in range(times - phrase.times(text)):
+                text = before_end(text, phrase.alternatives[0])
         return text
 
 
