@@ -62,8 +62,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Exclude everything that has been imported from garbage collection, which would visit it again and again."""
+    """Exclude everything that has been imported from garbage collection, which would visit it again and again.
+
+    Collections are rarer than usual: a worker has millions of objects that tests share, and it ends soon.
+    """
     gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
     gc.enable()
 
 
