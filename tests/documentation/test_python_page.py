@@ -1,8 +1,9 @@
 """docs/reference/python.md runs, also as a notebook; the index of the API names the functions of all commands."""
 
+import logging
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -72,8 +73,18 @@ def test_progress_is_one_output_of_a_notebook(tmp_path: Path) -> None:
     assert not [each for each in progress if each.output_type == "stream"]
 
 
+@pytest.fixture
+def kept_logger() -> Iterator[None]:
+    """Restore the logger of messages, to which the page adds a handler."""
+    logger = logging.getLogger("dragoman")
+    handlers, level = list(logger.handlers), logger.level
+    yield
+    logger.handlers[:] = handlers
+    logger.setLevel(level)
+
+
 @pytest.mark.commands
-@pytest.mark.usefixtures("one_thread")
+@pytest.mark.usefixtures("one_thread", "kept_logger")
 def test_the_page_runs_in_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

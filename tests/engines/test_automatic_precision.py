@@ -225,7 +225,7 @@ def test_a_large_set_is_sampled_and_a_slow_measurement_ends(
 def test_a_failure_never_ends_a_training(
     error: Exception, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise error
 
     monkeypatch.setattr(precision_cost, "measure", fail)

@@ -225,7 +225,7 @@ def test_sampling_on_the_command_line(folder: Path, several: Translator, capfd: 
     for wrong, message in (
         (["--top-k", "3"], "--top-k can only be used with --sample"),
         (["--sample", "--beam", "3"], "--beam can only be used without --sample"),
-        (["--sample", "--temperature", "0"], "temperature"),
+        (["--sample", "--temperature", "-1"], "temperature"),
         (["--sample", "--top-p", "1.5"], "top_p"),
     ):
         assert main([*common, *wrong]) == 2

@@ -320,7 +320,7 @@ def test_other_numbers_of_ranks_resume_to_the_same_parameters(
 
 
 REFUSED = {
-    "gpus": (["train.device=cuda"], "--nproc-per-node 1, or set train.device=cpu"),
+    "gpus": (["train.device=cuda"], "is not available on this machine"),
     "one gpu for all": (["train.device=cuda:0"], "set auto, cuda or cpu"),
     "running statistics": (["model.encoder.normalisation.kind=batch"], "running statistics of whole batches"),
     "fewer batches than ranks": (["model.encoder.experts.count=3"], "set train.accumulate=2 or more"),

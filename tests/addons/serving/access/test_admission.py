@@ -27,7 +27,11 @@ FIELDS = {
     "/detect": {"q": "a dog"},
     "/v1/translate": {"text": "a dog", "target": "de"},
     "/v1/predict": {"text": "a dog"},
+    "/v1/score": {"text": "a dog", "model": "none"},
+    "/v1/completions": {"prompt": "a dog", "model": "none"},
 }
+WITHOUT_MODEL = ("/v1/predict", "/v1/score", "/v1/completions", "/v1/models/{name}")
+"""Routes of models that the server does not have."""
 
 
 def test_every_route_requires_a_key(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -55,7 +59,7 @@ def test_every_route_requires_a_key(tmp_path: Path, capfd: pytest.CaptureFixture
 
         found = asked(service, work)
         for path, statuses in found.items():
-            answered = 404 if path == "/v1/predict" else 200  # the server has no model that predicts labels
+            answered = 404 if path in WITHOUT_MODEL else 200
             wanted = [OPEN[path]] * 4 if path in OPEN else [200 if path in LISTS else 401, 403, 403, answered]
             assert statuses == wanted, (path, statuses)
         assert posted(service, "/translate", **BODY, api_key=good.text).status_code == 200
