@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 def choose_device(name: str = "auto") -> "torch.device":
     """Return the device named `cpu`, `cuda` or `cuda:N`.
 
-    `auto` selects the first GPU that PyTorch can use, or the CPU if there is none. If there is a GPU that it cannot
-    use, a warning says why, and what to install.
+    `auto` selects the first GPU that PyTorch can use, otherwise the CPU. A warning says why a GPU cannot be used, and
+    what to install.
 
     On a GPU, attention kernels that are slow on new shapes are turned off (`keep_fast_attention_kernels`). Raises
     ConfigError if the device is not available.

@@ -147,7 +147,7 @@ class TermPlacement:
 
 
 def before_end(text: str, phrase: str) -> str:
-    """Return a text with a phrase before the mark that ends its first sentence, or at its end if there is none."""
+    """Return a text with a phrase before the mark that ends its first sentence; at its end without such a mark."""
     match = _FINAL.search(text)
     position = len(text.rstrip()) if match is None else match.start()
     before = text[:position]

@@ -102,7 +102,7 @@ _ESCAPES = {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\texta
 
 
 def combined(text: str, at: int, end: int) -> tuple[str, int] | None:
-    r"""Return the character of an accent and a letter, such as `\"a`, and its end; None if there is none."""
+    r"""Return the character of an accent and a letter, such as `\"a`, and where it ends, or None."""
     found = _ACCENT.match(text, at, end)
     if found is None:
         return None
