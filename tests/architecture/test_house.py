@@ -132,7 +132,9 @@ def test_no_model_file_format_that_runs_code() -> None:
     asked = (
         'src/dragoman/exchange/huggingface/files.py: content = torch.load(path, map_location="cpu", weights_only=True)'
     )
-    assert found == [asked], f"pickle is never read or written: {found}"
+    # a published corpus consists of pickles; its reader admits no names but those of arrays, which it replaces
+    arrays = "src/dragoman/data/downloads/conversions/planetoid.py: import pickle"
+    assert sorted(found) == sorted([asked, arrays]), f"pickle is never read or written: {found}"
 
 
 def test_torch_is_limited_to_tested_releases() -> None:

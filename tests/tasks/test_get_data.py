@@ -177,18 +177,28 @@ def test_entries_are_complete() -> None:
 
 
 def test_recipes_name_corpora_that_exist_and_read_their_files() -> None:
-    named = {corpus for recipe in recipes() for corpus in recipe.corpora}
-    assert {"multi30k", "tatoeba", "tatoeba-cjk", "wikitext-2", "shakespeare", "scitldr", "treebank"} <= named
-    assert named <= {*catalogue()}
     for recipe in recipes():
         text = recipe.path.read_text(encoding="utf-8")
-        read = {match[1] for match in re.finditer(r"\$\{?DRAGOMAN_DATA\}?/([\w-]+)/", text)}
-        assert read & {*catalogue()} <= {*recipe.corpora}, f"{recipe.path.name} does not say what it needs"
-        assert {*recipe.corpora} <= read, f"{recipe.path.name} does not read what it names"
+        header = "".join(line for line in text.splitlines(keepends=True) if line.startswith("#"))
+        assert recipe.corpora or re.search(r"^#     dragoman (scenes|demo) ", header, re.MULTILINE), recipe.name
+        assert {*recipe.corpora} <= {*catalogue()}, recipe.name
+        read = {*re.findall(r"\$\{?DRAGOMAN_DATA\}?/([\w-]+)/", text)}
+        assert read <= {*recipe.corpora}, f"{recipe.name} does not say what it needs"
+        needed = read | {*re.findall(r"\b([\w-]+)/", header)}
+        assert {*recipe.corpora} <= needed, f"{recipe.name} does not need what it names"
         for corpus, file in re.findall(r"\$\{DRAGOMAN_DATA\}/([\w-]+)/([^\"\s/]+)", text):
-            entry = catalogue().get(corpus)
-            if entry is not None and entry.opus is None:
-                assert file in {name for each in entry.downloads for name in entry.members(each)}
+            if (entry := catalogue()[corpus]).opus is None:
+                assert file in entry.files(), f"{recipe.name} reads another file of {corpus}"
+
+
+def test_corpora_of_the_documentation_and_of_benchmarks_can_be_downloaded() -> None:
+    left_out = {"alignments", "evalb", "qamr"}
+    pages = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").rglob("*.yaml")]
+    read = {corpus for page in pages for corpus in re.findall(r"DRAGOMAN_DATA\}?/([\w-]+)/", page.read_text("utf-8"))}
+    assert {"treebank", "books", "sick"} <= read
+    assert read <= {*catalogue()} | left_out
+    named = (ROOT / "docs/how-to/corpora/get-data.md").read_text("utf-8")
+    assert all(f"`{name}`" in named for name in left_out), "the page explains what cannot be downloaded"
 
 
 def test_the_file_of_the_catalogue_is_in_wheels() -> None:

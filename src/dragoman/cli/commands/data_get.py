@@ -81,7 +81,8 @@ def _list_catalogue() -> None:
     corpora = catalogue()
     width = max(map(len, corpora)) + 2
     for name, corpus in corpora.items():
-        size = "size by pair" if corpus.size is None else format_size(corpus.size)
+        unknown = "size unknown" if corpus.opus is None else "size by pair"
+        size = unknown if corpus.size is None else format_size(corpus.size)
         print(f"{name:<{width}}{corpus.about}")
         print(f"{'':<{width}}{corpus.languages} · {size} · {corpus.licence} ({corpus.terms})")
     print(f"{'opus/CORPUS':<{width}}any corpus of OPUS; --source and --target alone list those of a pair")

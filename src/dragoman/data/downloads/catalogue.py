@@ -13,6 +13,7 @@ from dragoman.base.errors import ConfigError
 from dragoman.base.settings.config import Config
 from dragoman.base.settings.load import parse_settings
 from dragoman.base.settings.yaml import parse_yaml
+from dragoman.data.downloads.conversions.union import AnyConversion
 
 _FILE = Path(__file__).with_name("catalogue.yaml")
 
@@ -50,10 +51,13 @@ class Corpus(Config):
     licence: str = Field(description="Its licence.")
     terms: str = Field(description="Address of the licence, or of the page that states it.")
     size: int | None = Field(
-        None, description="Size of the downloads in bytes, if it does not depend on the languages."
+        None, description="Size of the downloads in bytes, if it is known and does not depend on the languages."
     )
     base: str = Field("", description="First part of the addresses.")
     downloads: tuple[Download, ...] = Field((), description="Downloads.")
+    conversion: AnyConversion | None = Field(
+        None, description="How the files of the corpus are made of all downloads, which then have no `files`."
+    )
     opus: Pairs | None = Field(None, description="Corpus of OPUS.")
     checksums: dict[str, str] = Field({}, description="SHA-256 of the texts of files, without their compression.")
 
@@ -64,6 +68,12 @@ class Corpus(Config):
     def members(self, download: Download) -> dict[str, str]:
         """Return the names of files with the file in the archive that each is made from."""
         return download.files or {basename(download.address): ""}
+
+    def files(self) -> list[str]:
+        """Return the names of all files that are known in advance."""
+        if self.conversion is not None:
+            return list(self.conversion.names())
+        return [file for each in self.downloads for file in self.members(each) if file != "*"]
 
 
 class _Catalogue(Config):

@@ -42,13 +42,28 @@ def unpack(archive: Path, folder: Path, name: Callable[[str], str | None], origi
             if basename(target) != target or target in written:
                 raise DataError(f"{origin} contains several files {target!r}: report it")
             limit -= size
-            if limit < 0:
-                raise DataError(f"{origin} expands to more than {_MOST_EXPANSION} times its size: it is not a corpus")
+            _check_limit(limit, origin)
             check_space(folder, size, origin)
             with open_member() as source:
                 write_text(source, folder / target, compress=target.endswith(".gz") and not member.endswith(".gz"))
             written.append(target)
     return written
+
+
+def open_members(archive: Path, pattern: str, origin: str) -> Iterator[tuple[str, IO[bytes]]]:
+    """Yield the names of files in an archive that match a pattern (`fnmatch`), each with its opened file.
+
+    A file is closed before the next one is yielded. origin: of the archive, for messages. Raises DataError if it is
+    damaged, encrypted or expands too much.
+    """
+    limit = _MOST_EXPANSION * archive.stat().st_size
+    with _damage_of(origin), _members(archive) as members:
+        for member, size, open_member in members:
+            if fnmatchcase(member, pattern):
+                limit -= size
+                _check_limit(limit, origin)
+                with open_member() as source:
+                    yield member, source
 
 
 def matching(pattern: str) -> Callable[[str], str | None]:
@@ -101,6 +116,11 @@ def text_digest(path: Path, origin: str) -> str:
         while block := file.read(_BLOCK):
             digest.update(block)
     return digest.hexdigest()
+
+
+def _check_limit(limit: int, origin: str) -> None:
+    if limit < 0:
+        raise DataError(f"{origin} expands to more than {_MOST_EXPANSION} times its size: it is not a corpus")
 
 
 Member = tuple[str, int, Callable[[], IO[bytes]]]

@@ -14,7 +14,8 @@ from tempfile import TemporaryDirectory
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.files import unwritable
 from dragoman.base.log import info, quietly
-from dragoman.data.downloads.catalogue import Corpus, Pairs, find_corpus
+from dragoman.data.downloads.catalogue import Corpus, Download, Pairs, find_corpus
+from dragoman.data.downloads.conversions.conversion import Original
 from dragoman.data.downloads.opus import opus_corpus
 from dragoman.data.downloads.recorded_folder import ABOUT, SUMS, is_intact, publish, read_sums
 from dragoman.data.downloads.transfer import download, format_size
@@ -90,29 +91,39 @@ def get_data(
 def _get_files(root: Path, name: str, corpus: Corpus) -> CorpusFolder:
     """Download a corpus with fixed files."""
     folder = root / name
-    needed = [file for each in corpus.downloads for file in corpus.members(each) if file != "*"]
-    if _is_there(folder, needed):
+    if _is_there(folder, corpus.files()):
         return _result(folder, corpus, _recorded(folder))
     with _staging(root) as (downloads, staged):
+        originals = []
         for each in corpus.downloads:
             address = corpus.addresses(each)[0]
-            path = downloads / _file_name(address)
-            download(corpus.addresses(each), path, f"{name}/{basename(address)}", each.sha256)
-            with _deleted_if_damaged(path):
-                for file, member in corpus.members(each).items():
-                    if member:
-                        chosen = matching(member) if file == "*" else _renaming(member, file)
-                        if not unpack(path, staged, chosen, address):
-                            raise DataError(f"{address} does not contain {member}: it has changed, report it")
-                    else:
-                        _place(path, staged / file, address)
-                for file in corpus.members(each):
-                    _check_text(staged / file, corpus.checksums.get(file), address)
+            original = Original(address, downloads / _file_name(address))
+            download(corpus.addresses(each), original.path, f"{name}/{original.name}", each.sha256)
+            originals.append(original)
+            if corpus.conversion is None:
+                with _deleted_if_damaged(original.path):
+                    _unpack_or_place(corpus, each, original, staged)
+        if corpus.conversion is not None:
+            with _deleted_if_damaged(*(original.path for original in originals)):
+                corpus.conversion.convert(originals, staged)
         addresses = [corpus.addresses(each)[0] for each in corpus.downloads]
         (staged / f"{ABOUT}.txt").write_text(_about(name, corpus, addresses), encoding="utf-8")
         publish(staged, folder)
         _delete_downloads(downloads, addresses)
     return _result(folder, corpus, _recorded(folder))
+
+
+def _unpack_or_place(corpus: Corpus, each: Download, original: Original, staged: Path) -> None:
+    """Write the files that a download contains, or is."""
+    for file, member in corpus.members(each).items():
+        if member:
+            chosen = matching(member) if file == "*" else _renaming(member, file)
+            if not unpack(original.path, staged, chosen, original.address):
+                raise DataError(f"{original.address} does not contain {member}: it has changed, report it")
+        else:
+            _place(original.path, staged / file, original.address)
+    for file in corpus.members(each):
+        _check_text(staged / file, corpus.checksums.get(file), original.address)
 
 
 def _get_pairs(
@@ -234,12 +245,13 @@ def _staging(root: Path) -> Iterator[tuple[Path, Path]]:
 
 
 @contextmanager
-def _deleted_if_damaged(path: Path) -> Iterator[None]:
-    """Delete a download that proves to be damaged, so that the next call does not use it again."""
+def _deleted_if_damaged(*paths: Path) -> Iterator[None]:
+    """Delete downloads that prove to be damaged, so that the next call does not use them again."""
     try:
         yield
     except DataError:
-        path.unlink(missing_ok=True)
+        for path in paths:
+            path.unlink(missing_ok=True)
         raise
 
 
