@@ -3,8 +3,10 @@
 import csv
 import html
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from io import StringIO
 from pathlib import Path
 from random import Random
@@ -134,25 +136,54 @@ def _csv(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _page(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a page on which each row is judged, and which saves the judgements as CSV."""
+    """Return a page on which each row is judged, and which saves the judgements as CSV.
+
+    The browser keeps unfinished judgements under a name that follows from the texts.
+    """
     template = (Path(__file__).parent / "judgement_sheet.html").read_text(encoding="utf-8")
-    task = (
-        "How well does the translation express the meaning of the text, in good language? 0: not at all, 100: fully."
-        if header[-1] == SCORE
-        else "Which translation expresses the meaning of the text better, in good language? =: they are equally good."
+    column = header[-1]
+    values = {
+        "task": _TASKS[column],
+        "keys": _KEYS[column],
+        "count": str(len(rows)),
+        "id": sha256(_csv([header, *rows]).encode()).hexdigest()[:16],
+        "column": column,
+        "items": "\n".join(_item(header, row, len(rows)) for row in rows),
+    }
+    return re.sub("|".join(f"{{{name}}}" for name in values), lambda match: values[match[0][1:-1]], template)
+
+
+def _item(header: Sequence[str], row: Sequence[str], count: int) -> str:
+    """Return the texts of a sentence, and the controls that judge it."""
+    number, column = row[0], header[-1]
+    texts = "".join(
+        f'<div class="{_CLASSES.get(name, "")}"><dt>{name[:1].upper()}{name[1:]}</dt>'
+        f'<dd dir="auto">{html.escape(text)}</dd></div>'
+        for name, text in zip(header[1:-1], row[1:-1], strict=True)
     )
-    items = []
-    for row in rows:
-        texts = "".join(
-            f"<dt>{html.escape(name)}</dt><dd>{html.escape(text)}</dd>"
-            for name, text in zip(header[1:-1], row[1:-1], strict=True)
-        )
-        items.append(f'<li data-id="{row[0]}"><dl>{texts}</dl>{_answer(header[-1], row[0])}</li>')
-    return template.replace("{task}", task).replace("{items}", "\n".join(items)).replace("{column}", header[-1])
+    return f'<li data-id="{number}"><h2>{number} of {count}</h2><dl>{texts}</dl>{_controls(column, number)}</li>'
 
 
-def _answer(column: str, number: str) -> str:
+def _controls(column: str, number: str) -> str:
     if column == SCORE:
-        return f'<label>score <input type="number" min="0" max="100" name="{number}"></label>'
-    choices = (f'<label><input type="radio" name="{number}" value="{value}"> {value}</label>' for value in PREFERENCES)
-    return f"<fieldset>{' '.join(choices)}</fieldset>"
+        label = f"Score of sentence {number}, 0 to 100"
+        field = f'<input type="number" min="0" max="100" step="any" name="{number}" aria-label="{label}">'
+        return f"<label>Score {field} of 100</label>"
+    names = {"A": "A is better", "=": "Equal", "B": "B is better"}
+    choices = (
+        f'<label><input type="radio" name="{number}" value="{value}"> {name}</label>' for value, name in names.items()
+    )
+    return f"<fieldset><legend>Sentence {number}: which is better?</legend>{''.join(choices)}</fieldset>"
+
+
+_TASKS = {
+    SCORE: "How well does the translation express the meaning of the text, in good language? 0: not at all, "
+    "100: fully.",
+    BETTER: "Which translation expresses the meaning of the text better, in good language?",
+}
+_KEYS = {
+    SCORE: "Type a number.",
+    BETTER: "<kbd>A</kbd> or <kbd>←</kbd>, <kbd>B</kbd> or <kbd>→</kbd>, <kbd>=</kbd> or <kbd>0</kbd> (equal) choose "
+    "and go on, <kbd>Delete</kbd> takes a choice back.",
+}
+_CLASSES = {"translation": "translation", "A": "translation half", "B": "translation half"}
