@@ -143,6 +143,39 @@ def test_the_page_in_a_language_that_is_written_from_right_to_left(tabs: Tabs) -
     expect(tab.locator("#glossary-count")).to_have_text(re.compile("^مصطلحان"))
 
 
+@pytest.mark.parametrize(
+    ("locale", "language", "states"),
+    [
+        ("ja-JP", "ja", ["翻訳元の言語", "翻訳先の言語", "翻訳するテキスト", "1 件", "テキストが長すぎます"]),
+        ("zh-CN", "zh-Hans", ["源语言", "目标语言", "要翻译的文本", "1 个术语", "文本过长"]),
+    ],
+)
+def test_the_page_in_a_language_without_spaces(tabs: Tabs, locale: str, language: str, states: list[str]) -> None:
+    tab = tabs.open(None, None, locale=locale, viewport={"width": 400, "height": 800})
+    source, target, text, terms, too_long = states
+    expect(tab.locator("html")).to_have_attribute("lang", language)
+    tab.get_by_label(source).select_option("en")
+    tab.get_by_label(target).select_option("de")
+    tab.locator("#glossary-box summary").click()
+    tab.locator("#glossary").fill("dog = Hund")
+    expect(tab.locator("#glossary-count")).to_have_text(terms)
+    tab.get_by_label(text).fill("a " * 5600)
+    expect(tab.locator("#state")).to_contain_text(too_long)
+    written = tab.locator("body").inner_text().replace(tab.get_by_label(text).input_value(), "")
+    names = {"dragoman", "API", "Markdown", "HTML", "cat", "Kater", "Katze", "a"}
+    assert {*re.findall(r"[A-Za-z]{2,}", written)} <= names, "all other words are in the language"
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 400
+    tab.keyboard.press("Control+/")
+    expect(tab.get_by_role("dialog")).to_be_visible()
+    assert {*re.findall(r"[A-Za-z]{2,}", tab.get_by_role("dialog").inner_text())} <= {
+        "Ctrl",
+        "Enter",
+        "Esc",
+        "Tab",
+        "Mac",
+    }
+
+
 def test_a_page_without_the_language_of_the_browser_is_in_english(tabs: Tabs) -> None:
     tab = tabs.open(None, None, locale="is")
     expect(tab.locator("html")).to_have_attribute("lang", "en")

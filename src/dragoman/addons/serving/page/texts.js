@@ -36,7 +36,7 @@ const ATTRIBUTES = { label: "aria-label", title: "title", placeholder: "placehol
 
 /** Fill the elements with their texts: data-text is the key of the content, data-label that of aria-label, and so on. */
 export function fillPage() {
-  root.lang = language;
+  root.lang = language === "zh" ? "zh-Hans" : language; // the script decides which forms of characters fonts show
   root.dir = isRightToLeft ? "rtl" : "ltr";
   for (const element of document.querySelectorAll("[data-text]")) fill(element, say(element.dataset.text));
   for (const [name, attribute] of Object.entries(ATTRIBUTES)) {
