@@ -18,6 +18,9 @@ FORMAT_VERSION = 1
 _LIBRARIES = ("torch", "tokenizers", "safetensors", "numpy")
 
 
+_TITLES = {"neural": "neural model", "phrase_based": "phrase-based model", "hybrid": "hybrid of both models"}
+
+
 class RecordedScore(Config):
     """A score of the model, as it is stored with it."""
 
@@ -29,17 +32,34 @@ class RecordedScore(Config):
     data: str = Field("", description="Data that the score was computed on, such as a file name.")
 
 
+class HybridWeights(Config):
+    """How a hybrid orders the translations of a phrase-based model: weights of the features of each."""
+
+    phrase_based: float = Field(description="Weight of the score of the phrase-based model.")
+    neural: float = Field(description="Weight of the log-probability by the neural model, in nats.")
+    length: float = Field(description="Weight of the number of words.")
+    nbest: int = Field(ge=2, description="Number of translations of a sentence that are compared.")
+
+    @property
+    def vector(self) -> tuple[float, float, float]:
+        """The weights in the order of the features."""
+        return self.phrase_based, self.neural, self.length
+
+
 class SystemRecord(Config):
     """One of the systems of a model folder, with its scores."""
 
-    name: str = Field(description="Name of the system: neural, phrase_based or dictionary.")
+    name: str = Field(description="Name of the system: neural, phrase_based, dictionary or hybrid.")
     folder: str = Field("", description="Its model folder, relative to this one; empty: this folder itself.")
     scores: tuple[RecordedScore, ...] = Field((), description="Scores on the same validation pairs as other systems.")
+    hybrid: HybridWeights | None = Field(
+        None, description="Weights with which the neural model helps to choose its translations; null: it does not."
+    )
 
     @property
     def title(self) -> str:
         """The name of the system in texts."""
-        return {"neural": "neural model", "phrase_based": "phrase-based model"}.get(self.name, self.name)
+        return _TITLES.get(self.name, self.name)
 
     def score(self, metric: str) -> RecordedScore | None:
         """Return the score by a metric, or None if the metric was not recorded."""

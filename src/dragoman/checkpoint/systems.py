@@ -12,11 +12,14 @@ from dragoman.base.files import atomic_write
 from dragoman.base.table import Table
 from dragoman.checkpoint.card.markdown import with_section
 from dragoman.checkpoint.folder import CARD, META, read_meta
-from dragoman.checkpoint.meta import Meta, SystemRecord, dump_meta, parse_meta
+from dragoman.checkpoint.meta import HybridWeights, Meta, SystemRecord, dump_meta, parse_meta
 from dragoman.checkpoint.verdict import Verdict
 
 NEURAL = "neural"
 """The name of the system that a folder's own files contain, whatever its kind."""
+
+PHRASE_BASED, HYBRID = "phrase_based", "hybrid"
+"""The names of the phrase-based model, and of its translations that the neural model helps to choose."""
 
 SYSTEMS = "systems"
 """The folder of the other systems in a model folder."""
@@ -28,13 +31,9 @@ def system_folder(folder: Path, name: str | None = None) -> Path:
     name: a name in `Meta.systems`, or neural. Raises ConfigError for an unknown name, and ModelError for a damaged
     `meta.json` and if the folder of the system is missing.
     """
-    systems = _systems(folder)
-    if name == NEURAL or (not systems and name is None):
+    chosen = system_record(folder, name)
+    if chosen is None or chosen.name == NEURAL:
         return folder
-    chosen = systems[0] if name is None else next((each for each in systems if each.name == name), None)
-    if chosen is None:
-        names = ", ".join(each.name for each in systems) or NEURAL
-        raise ConfigError(f"{folder} has no system {name!r}: expected one of {names}")
     found = folder / chosen.folder
     if not found.is_dir():
         raise ModelError(
@@ -42,6 +41,28 @@ def system_folder(folder: Path, name: str | None = None) -> Path:
             f"select the model itself (--system {NEURAL})"
         )
     return found
+
+
+def system_record(folder: Path, name: str | None = None) -> SystemRecord | None:
+    """Return the record of a system of a model folder, by default of the best one; None if it is not recorded.
+
+    name: as in `system_folder`, whose errors are raised.
+    """
+    systems = _systems(folder)
+    if name is None:
+        return systems[0] if systems else None
+    chosen = next((each for each in systems if each.name == name), None)
+    if chosen is None and name != NEURAL:
+        names = ", ".join(each.name for each in systems) or NEURAL
+        raise ConfigError(f"{folder} has no system {name!r}: expected one of {names}")
+    return chosen
+
+
+def hybrid_weights(folder: str | Path | Sequence[str | Path], name: str | None) -> HybridWeights | None:
+    """Return the weights of a system that is a hybrid; None for other systems and for ensembles."""
+    folders = [Path(folder)] if isinstance(folder, str | Path) else [Path(each) for each in folder]
+    record = system_record(folders[0], name) if len(folders) == 1 else None
+    return None if record is None else record.hybrid
 
 
 def system_folders(folder: str | Path | Sequence[str | Path], name: str | None) -> list[Path]:

@@ -29,8 +29,8 @@ System = Annotated[
     typer.Option(
         "--system",
         metavar="NAME",
-        help="Model of a folder that has several: neural, phrase_based or dictionary (default: the best one on its "
-        "validation set).",
+        help="Model of a folder that has several: neural, phrase_based, hybrid or dictionary (default: the best one on "
+        "its validation set).",
     ),
 ]
 TaskName = Annotated[

@@ -40,8 +40,8 @@ class SystemScores(Shown):
         if self.by_length:
             lines.append(f"  BLEU by source length ({self.by_length[0].unit})")
         for group in self.by_length:
-            longest = "…" if group.longest is None else f"–{group.longest}"
-            lines.append(f"    {group.shortest}{longest:<6} {group.score.value:6.2f}  ({group.sentences} sentences)")
+            length = f"{group.shortest}{'…' if group.longest is None else f'–{group.longest}'}"
+            lines.append(f"    {length:<8} {group.score.value:6.2f}  ({group.sentences} sentences)")
         return lines
 
     def as_json(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any, Literal, overload
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.base.log import info
 from dragoman.checkpoint.folder import folder_kind
-from dragoman.checkpoint.systems import NEURAL, system_folders
+from dragoman.checkpoint.systems import NEURAL, system_folders, system_record
 from dragoman.engines.choice import AUTOMATIC
 from dragoman.exchange.ctranslate2.folder import is_exported
 from dragoman.inference.abilities import (
@@ -64,7 +64,9 @@ def load(folder: Folders, device: str | None = None, *, system: str | None = Non
     first = chosen[0]
     kind = kind_of_folder(first)
     if system is None and first != given:
-        info(f"{given} translates with {first}, the best on its validation pairs (see --system)")
+        record = system_record(given)
+        title = first if record is None else f"its {record.title}"
+        info(f"{given} translates with {title}, the best on its validation pairs (see --system)")
     takes_system = "system" in kind.options
     if len(chosen) == 1:
         target, named = (given, {"system": system}) if takes_system else (first, {})

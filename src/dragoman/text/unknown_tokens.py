@@ -18,6 +18,9 @@ text in another alphabet is unknown except for its spaces, digits and punctuatio
 WARNING_FRACTION = 0.1
 """Fraction of unknown tokens above which a warning is printed."""
 
+_FEWEST, _MOST_FRACTION = 3, 0.5
+"""Number of unknown tokens, or fraction, that a warning about the texts of a user needs in addition."""
+
 
 class UnknownTokens(NamedTuple):
     """Numbers of unknown tokens and of all tokens of a text."""
@@ -68,7 +71,7 @@ def check_unknown(name: str, sides: Mapping[str, UnknownTokens], limit: float | 
 
 
 class UnknownTokenWarning:
-    """Warns once if more than a tenth of all encoded tokens are unknown."""
+    """Warns once if more than a tenth of all encoded tokens are unknown, but not because of a word in a short text."""
 
     def __init__(self, tokenizer: Tokenizer, enabled: bool = True) -> None:
         self._enabled, self._counts = enabled and has_unknown_tokens(tokenizer), UnknownTokens()
@@ -78,7 +81,8 @@ class UnknownTokenWarning:
         if not self._enabled:
             return
         self._counts += UnknownTokens.of(ids)
-        if self._counts.fraction > WARNING_FRACTION:
+        is_frequent = self._counts.unknown >= _FEWEST or self._counts.fraction > _MOST_FRACTION
+        if self._counts.fraction > WARNING_FRACTION and is_frequent:
             self._enabled = False
             warn(
                 f"{self._counts.fraction:.1%} of the {self._counts.tokens:,} tokens that were read are unknown to the "

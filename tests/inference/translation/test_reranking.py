@@ -22,8 +22,8 @@ from dragoman.inference.translation.reranking.line_search import (
     search_line,
     search_weights,
 )
+from dragoman.inference.translation.reranking.pair_scores import UNREADABLE
 from dragoman.inference.translation.reranking.reranker import (
-    UNREADABLE,
     Features,
     Reranker,
     RerankingConfig,

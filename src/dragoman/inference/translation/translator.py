@@ -13,7 +13,7 @@ from dragoman.base.progress import Progress
 from dragoman.base.settings.load import Overrides
 from dragoman.checkpoint.folder import LoadedModel
 from dragoman.checkpoint.meta import Meta
-from dragoman.checkpoint.systems import NEURAL, system_folders
+from dragoman.checkpoint.systems import NEURAL, hybrid_weights, system_folders
 from dragoman.decode.decoding import Sampling, SearchSettings, search_config
 from dragoman.decode.search import SearchConfig
 from dragoman.engines.choice import EngineChoice
@@ -43,6 +43,7 @@ from dragoman.inference.translation.request import (
     lines_with_requests,
     with_requests,
 )
+from dragoman.inference.translation.reranking.hybrid import with_neural_scores
 from dragoman.inference.translation.result import Choice, NBestLists, PairScore, Translation
 from dragoman.inference.translation.stream import LineStream, StreamSettings
 from dragoman.inference.translation.subject import TranslationSequence, TranslationSubjects
@@ -121,23 +122,24 @@ class Translator(ProcessBound):
         languages and search settings are those of the first model.
 
         device: cpu, cuda or cuda:N (default: a GPU if there is one). engine: `auto` or a name in
-        `engines.registry.ENGINES`. precision: float32, or int8 (CPU), float16 (GPU) or bfloat16, which are faster but
-        less exact. `auto`: int8 on a CPU if, by the measurement in the model folder, it costs at most 0.2 BLEU, and it
-        is faster on this processor; otherwise None: float32 on a CPU, float16 on a GPU, or the stored precision of an
-        exported model. threads: number of threads of engines other than PyTorch (default: one per processor). system:
-        as in `dragoman.load`. aligner: aligns words (default: the word aligner in the first folder, or else the
-        decoder's attention). Raises ModelError for a missing or damaged folder or an unsupported model, ConfigError for
-        an unknown device, engine, precision or system.
+        `engines.registry.ENGINES`. precision: float32, or int8 (CPU), float16 (GPU) or bfloat16, faster but less exact.
+        `auto`: int8 on a CPU if it is faster there and costs at most 0.2 BLEU by the measurement in the folder;
+        otherwise None: float32 on a CPU, float16 on a GPU, or that of an exported model. threads: number of threads of
+        engines other than PyTorch (default: one per processor). system: as in `dragoman.load`. aligner: aligns words
+        (default: the word aligner in the first folder, or else the decoder's attention). Raises ModelError for a
+        missing or damaged folder or an unsupported model, ConfigError for an unknown device, engine, precision or
+        system.
         """
         keep_large_tensors_on_heap()
         folders = system_folders(folder, system)
         opened, loaded = open_engine(folders, device, EngineChoice(name=engine, precision=precision, threads=threads))
+        load_neural = partial(cls.load, folder, device, threads=threads, system=NEURAL)
+        opened = with_neural_scores(opened, loaded.tokenizers.target, hybrid_weights(folder, system), load_neural)
         stored, head = find_aligner(folders[0], loaded.config)
         shortlist = Shortlist.load(folders[0], loaded.tokenizers.sizes)
         own = loaded.tokenizers, loaded.meta, loaded.config.get("search")
         found = cls(opened, *own, aligner=aligner or stored, supervised_attention=head, shortlist=shortlist)
         if system is None and folders != system_folders(folder, NEURAL):
-            load_neural = partial(cls.load, folder, device, threads=threads, system=NEURAL)
             found._stream.substitute = Substitute(found.search_config(), load_neural)
         found.kind = kind_of(loaded.config.get("model") or {})
         return found
@@ -217,7 +219,6 @@ class Translator(ProcessBound):
 
         settings: as in `request`; the model's own settings are the defaults. requests: created by `request`, one for
         all texts or one per text, instead of the settings.
-
         prefixes: the start of each translation; blank for no prefix. Trailing spaces are ignored. A prefix is split
         into subwords like a text that ends at the same point; letters, punctuation or a new word may follow. Raises
         DataError unless there are as many prefixes as texts.
@@ -295,9 +296,8 @@ class Translator(ProcessBound):
         """Yield the hypotheses of each text, in order, as soon as all preceding texts are complete.
 
         first: the number of the first text, for messages and sampling. progress: as in `stream_nbest`. choice: orders
-        the hypotheses of each sentence. Raises ConfigError, before any result is yielded, if the engine doesn't support
-        a request. Raises ResourceError for a text that doesn't fit into memory and DataError for a text that exceeds
-        the model's maximum length, after the results of all preceding texts have been yielded.
+        the hypotheses of each sentence. Raises ConfigError at once if the engine doesn't support a request; after all
+        preceding results, ResourceError for a text that doesn't fit into memory and DataError for one that is too long.
         """
         check_texts(texts)
         lines = tuple(with_requests(texts, self.request, requests))

@@ -273,8 +273,9 @@ class TranslationRun(RunConfig):
     systems: Literal["auto"] | tuple[SystemName, ...] = Field(
         "auto",
         description="Statistical models that are estimated on the same pairs before training. The folder translates "
-        "with the best model on the validation set. auto: dictionary and phrase_based for up to 20,000 pairs of one "
-        "language pair, unless the run starts from a trained model; []: none.",
+        "with the best system on the validation set, which may be a hybrid of the phrase-based and the neural model. "
+        "auto: dictionary and phrase_based for up to 20,000 pairs of one language pair, unless the run starts from a "
+        "trained model; []: none.",
     )
     auxiliary_tasks: AuxiliaryTasksConfig | None = Field(
         None, description="Auxiliary tasks that the model learns in the same run."

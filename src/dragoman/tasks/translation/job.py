@@ -38,6 +38,7 @@ from dragoman.tasks.translation.aligner_training import add_shortlist, add_word_
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.corpus_lengths import measure_lengths
 from dragoman.tasks.translation.distillation_teacher import load_teacher
+from dragoman.tasks.translation.hybrid import TuningPairs
 from dragoman.tasks.translation.lengths import check_lengths
 from dragoman.tasks.translation.objectives.guided_alignment import TokenLinks
 from dragoman.tasks.translation.objectives.scheduled_sampling import ALWAYS, ScheduledSampling
@@ -329,13 +330,15 @@ class TranslationJob(CorpusJob):
         if data.shortlist is not None:
             add_shortlist(folder, data.shortlist, self.prepared, self.meta(0, None, ()))
         measure_after_training(folder, pooled_pairs(self._held_out), self.deadline)
-        self._systems.report(folder)
+        pairs, tokenizer = self._held_out[0], self._bleu_tokenizers[0]
+        tuning = TuningPairs(pairs.name, pairs.sources, pairs.targets, tokenizer, self.run.train.metric)
+        self._systems.report(folder, tuning, self.run.train.threads, self.deadline)
         if data.aligner is not None:
             add_word_aligner(folder, data.aligner, self.prepared, self.meta(0, None, ()))
         if self.whole_texts or self.run.text.vectors is not None:  # copying such a source is no translation
             return None
-        valid, tokenizer = self._held_out[0].corpus, self._bleu_tokenizers[0]
-        language, threads = valid.target_language, self.run.train.threads
+        valid, threads = pairs.corpus, self.run.train.threads
+        language = valid.target_language
         return judge_after_training(
             folder, validation.outputs, str(valid), tokenizer, language=language, threads=threads
         )

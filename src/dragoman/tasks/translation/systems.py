@@ -13,7 +13,7 @@ from dragoman.base.log import info, quietly, warn
 from dragoman.checkpoint.folder import read_meta
 from dragoman.checkpoint.meta import RecordedScore, SystemRecord
 from dragoman.checkpoint.precision_cost import read_precision_cost
-from dragoman.checkpoint.systems import NEURAL, SYSTEMS, write_systems
+from dragoman.checkpoint.systems import HYBRID, NEURAL, PHRASE_BASED, SYSTEMS, write_systems
 from dragoman.metrics.registry import METRICS
 from dragoman.models.kinds.statistical import DictionaryConfig, PhraseBasedConfig, StatisticalConfig
 from dragoman.tasks.corpora.pair_sets import PairSets
@@ -21,6 +21,7 @@ from dragoman.tasks.corpora.prepared_folder import prepared_folder
 from dragoman.tasks.statistical_translation.config import StatisticalDataConfig, StatisticalRun
 from dragoman.tasks.statistical_translation.estimate import Estimation
 from dragoman.tasks.translation.config import SystemName, TranslationRun
+from dragoman.tasks.translation.hybrid import TuningPairs, tune_hybrid
 from dragoman.training.validation import Validation
 
 LARGEST = 20_000
@@ -41,7 +42,7 @@ class Systems:
 
     def __init__(self, records: Sequence[SystemRecord], metric: str) -> None:
         """records: of the statistical models. metric: key of the metric that decides, bleu or chrf."""
-        self._records, self._metric = records, METRICS[metric].name
+        self._records, self._metric = list(records), METRICS[metric].name
 
     @classmethod
     def estimate(cls, run: TranslationRun, pairs: int, bleu_tokenizer: str) -> "Systems":
@@ -66,11 +67,13 @@ class Systems:
         if self._records:
             write_systems(folder, self.ranked(SystemRecord(name=NEURAL, scores=tuple(neural.values()))))
 
-    def report(self, folder: Path) -> None:
+    def report(self, folder: Path, pairs: TuningPairs, threads: int | None, deadline: float | None) -> None:
         """Compare the final model, translating with its own search settings, with the other systems, and report it.
 
         The validations of a run are faster, with `train.validation_beam`. The measurement of int8 has translated the
-        same pairs with the settings that users get.
+        same pairs with the settings that users get. A hybrid of both models is tuned, unless the time is over.
+
+        pairs: the validation set. deadline: by `time.monotonic`.
         """
         if not self._records:
             return
@@ -83,12 +86,27 @@ class Systems:
                 for name, each in scores.items()
             }
         self.record(folder, scores)
+        if deadline is None or time.monotonic() < deadline:
+            self._add_hybrid(folder, pairs, threads)
+            self.record(folder, scores)
         ranked = read_meta(folder).systems
         listed = "; ".join(f"{each.title} {self._value(each):.2f}" for each in ranked)
         info(
             f"Systems: {self._metric} on the validation pairs: {listed}. {folder} translates with the first one; "
             "--system selects another."
         )
+
+    def _add_hybrid(self, folder: Path, pairs: TuningPairs, threads: int | None) -> None:
+        """Tune the hybrid of the phrase-based and the neural model, and keep it if it is better than the former."""
+        self._records = [each for each in self._records if each.name != HYBRID]
+        if not any(each.name == PHRASE_BASED for each in self._records):
+            return
+        try:
+            hybrid = tune_hybrid(folder, pairs, threads)
+        except DragomanError as error:
+            warn(f"the hybrid of the phrase-based and the neural model was not tuned: {error}")
+            return
+        self._records += [] if hybrid is None else [hybrid]
 
     def ranked(self, neural: SystemRecord) -> list[SystemRecord]:
         """Return all systems, the best first. Of equal ones, the neural model is the first."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +16,11 @@ from dragoman.base.settings.load import dump_settings, load_settings
 from dragoman.checkpoint.folder import fingerprint
 from dragoman.checkpoint.meta import Meta
 from dragoman.checkpoint.systems import NEURAL
-from dragoman.inference.abilities import SupportsLines, SupportsScorePairs
+from dragoman.inference.abilities import SupportsLines
 from dragoman.inference.generation.language_model import LanguageModel
 from dragoman.inference.load import translator_of
+from dragoman.inference.translation.reranking.pair_scores import PairScorer, pair_scores
 from dragoman.inference.translation.result import Translation, ordered
-from dragoman.models.interface import first_exceeded
 
 
 class ReverseConfig(Config):
@@ -94,14 +94,6 @@ class RerankingConfig(Config):
         return self.model_copy(update=changed)
 
 
-UNREADABLE = -1e6
-"""Log-probability (nats) assigned to pairs that are too long for the reverse model, so that they are ranked last."""
-
-
-class ReverseTranslator(SupportsLines, SupportsScorePairs, Protocol):
-    """What the model of the reverse direction must have: it scores pairs and knows their maximum lengths."""
-
-
 class Features:
     """Computes features: model, log p(y | x); length, tokens of y; reverse, log p(x | y); language_model, log p(y).
 
@@ -122,17 +114,17 @@ class Features:
         """
         self._batch_size = batch_size
         self.names = tuple(config.weights())
-        self._reverse: ReverseTranslator | None = None
+        self._reverse: PairScorer | None = None
         self._language_model = None
         self._config = config
         if config.reverse is not None:
             folder = config.reverse.folder
             loaded = translator_of(  # the neural system, because a phrase-based model scores no pairs
-                folder, device, needs=ReverseTranslator, precision=None, threads=threads, system=NEURAL
+                folder, device, needs=PairScorer, precision=None, threads=threads, system=NEURAL
             )
-            self._reverse = cast("ReverseTranslator", loaded)
+            self._reverse = cast("PairScorer", loaded)
             check_direction(config.reverse, self._reverse.meta, model)
-            self._tags = self._reverse.source_tags.of(config.reverse.to, config.reverse.tags)
+            self._reverse.source_tags.of(config.reverse.to, config.reverse.tags)  # raises for unknown tags
         if config.language_model is not None:
             self._language_model = LanguageModel.load(config.language_model.folder, device, "score")
 
@@ -144,9 +136,15 @@ class Features:
             "length": [float(len(each.ids)) for hypotheses in found for each in hypotheses],
         }
         if self._reverse is not None:
-            distinct = list(dict.fromkeys(pairs))
-            reverse_scores = dict(zip(distinct, self._channel(distinct), strict=True))
-            columns["reverse"] = [reverse_scores[pair] for pair in pairs]
+            assert self._config.reverse is not None
+            columns["reverse"] = pair_scores(
+                self._reverse,
+                [translation for _, translation in pairs],
+                [source for source, _ in pairs],
+                self._batch_size,
+                to=self._config.reverse.to,
+                tags=self._config.reverse.tags,
+            )
         if self._language_model is not None:
             texts = list(dict.fromkeys(text for _, text in pairs))
             scores = self._language_model.score(texts, batch_size=self._batch_size)
@@ -155,30 +153,6 @@ class Features:
         values = np.array([columns[name] for name in self.names], np.float64).T.reshape(len(pairs), len(self.names))
         ends = np.cumsum([len(hypotheses) for hypotheses in found])
         return np.split(values, ends[:-1]) if len(found) else []
-
-    def _channel(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
-        """Return log p(source | translation) of each pair."""
-        reverse, config = self._reverse, self._config.reverse
-        assert reverse is not None
-        assert config is not None
-        translations = reverse.tokenizers.source.encode_batch([translation for _, translation in pairs])
-        sources = reverse.tokenizers.target.encode_batch([source for source, _ in pairs])
-        limits, tags = reverse.engine.limits, len(self._tags)
-        lengths = zip(translations, sources, strict=True)
-        fits = [
-            first_exceeded(limits, tags + len(translation_ids), len(source_ids)) is None
-            for translation_ids, source_ids in lengths
-        ]
-        readable = [pair for pair, each in zip(pairs, fits, strict=True) if each]
-        scores = reverse.score(
-            [translation for _, translation in readable],
-            [source for source, _ in readable],
-            self._batch_size,
-            to=config.to,
-            tags=config.tags,
-        )
-        values = (each.log_probability for each in scores)
-        return [next(values) if each else UNREADABLE for each in fits]
 
 
 def check_direction(config: ReverseConfig, reverse: Meta, model: Meta) -> None:
