@@ -12,8 +12,8 @@ PYTEST = OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive $(BIN)/python -m pytest -n $(
 # Some images set this variable; every process started by the tests would then compile all modules that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-room room test-docs test-all test-levels docs reference lint types types-src types-tests format wheel release lock \
-    clean
+.PHONY: help demo test test-room room test-docs test-all test-levels docs reference lint types types-src types-tests format wheel release \
+    release-needs lock clean
 
 help:
 	@echo "make demo      train on the built-in corpus and show the results"
@@ -89,8 +89,7 @@ wheel: $(VENV)/.dev
 
 # Links of the description lead to REPOSITORY. The documentation of the source distribution is built from its own files.
 RELEASE = build/release
-release: $(VENV)/.dev $(VENV)/.docs
-	@test -n "$(REPOSITORY)" || { echo "say where links lead: make release REPOSITORY=https://github.com/OWNER/dragoman" >&2; exit 1; }
+release: release-needs $(VENV)/.dev $(VENV)/.docs
 	rm -rf dist $(RELEASE)
 	DRAGOMAN_REPOSITORY=$(REPOSITORY) $(BIN)/python -m build --no-isolation --sdist --outdir dist
 	mkdir -p $(RELEASE) && tar -xzf dist/dragoman-*.tar.gz -C $(RELEASE) --strip-components 1
@@ -98,6 +97,14 @@ release: $(VENV)/.dev $(VENV)/.docs
 	    $(BIN)/python -m build --no-isolation --wheel --outdir dist $(RELEASE) || exit 1; done
 	$(BIN)/twine check --strict dist/*
 	cd $(RELEASE) && $(abspath $(BIN))/sphinx-build -b html -n -W --keep-going -j 2 -q docs build/docs
+
+# Checked before anything is installed: the wheels of both processors need a compiler for the other one.
+release-needs:
+	@test -n "$(REPOSITORY)" || { echo "say where links lead: make release REPOSITORY=https://github.com/OWNER/dragoman" >&2; exit 1; }
+	@for processor in x86_64 aarch64; do \
+	    test "$$(uname -m)" = $$processor || command -v $$processor-linux-gnu-gcc >/dev/null || { \
+	    echo "there is no $$processor-linux-gnu-gcc, which compiles the engine for that processor: install it (in" \
+	    "Debian, crossbuild-essential-arm64 or -amd64)" >&2; exit 1; }; done
 
 # With these versions: PIP_CONSTRAINT=constraints.txt make test
 lock: $(VENV)/.dev $(VENV)/.docs

@@ -2,9 +2,11 @@
 
 import importlib.util
 import re
+import shutil
 import subprocess
 import tomllib
 from fnmatch import fnmatch
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -16,6 +18,9 @@ from repository import ROOT
 pytest.importorskip("hatchling")
 
 REPOSITORY = "https://example.org/owner/dragoman"
+needs_hosting = pytest.mark.skipif(
+    not (ROOT / ".github").exists(), reason="the source distribution has no files for a code host"
+)
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 
 
@@ -91,6 +96,7 @@ def test_the_constraints_meet_the_declared_ranges() -> None:
         assert requirement.specifier.contains(pins[name], prereleases=True), requirement
 
 
+@needs_hosting
 def test_the_workflow_publishes_without_a_secret() -> None:
     release = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text("utf-8"))
     jobs = release["jobs"]
@@ -104,6 +110,7 @@ def test_the_workflow_publishes_without_a_secret() -> None:
     assert targets and all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in targets)
 
 
+@needs_hosting
 def test_forms_and_hooks_are_valid() -> None:
     for path in (ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml"):
         form = yaml.safe_load(path.read_text("utf-8"))
@@ -114,3 +121,26 @@ def test_forms_and_hooks_are_valid() -> None:
     (repository,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text("utf-8"))["repos"]
     tools = {hook["entry"].split()[0].removeprefix(".venv/bin/") for hook in repository["hooks"]}
     assert tools == {"ruff", "lint-imports"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "processor", "message"),
+    [
+        ([], "x86_64", "say where links lead: make release REPOSITORY=https://github.com/OWNER/dragoman"),
+        ([f"REPOSITORY={REPOSITORY}"], "x86_64", "there is no aarch64-linux-gnu-gcc, which compiles the engine"),
+        ([f"REPOSITORY={REPOSITORY}"], "aarch64", "there is no x86_64-linux-gnu-gcc, which compiles the engine"),
+    ],
+)
+def test_a_release_checks_what_it_needs_before_it_installs_anything(
+    arguments: list[str], processor: str, message: str, tmp_path: Path
+) -> None:
+    make, shell = shutil.which("make"), shutil.which("sh")
+    if make is None or shell is None:
+        pytest.skip("there is no make")
+    (tmp_path / "sh").symlink_to(shell)
+    (tmp_path / "uname").write_text(f"#!{shell}\necho {processor}\n")
+    (tmp_path / "uname").chmod(0o755)
+    command = [make, "release", f"VENV={tmp_path / 'venv'}", *arguments]
+    done = subprocess.run(command, cwd=ROOT, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and done.stderr.startswith(message), done.stderr
+    assert not (tmp_path / "venv").exists()

@@ -249,7 +249,12 @@ class ServeConfig(Config):
     directions: tuple[DirectionConfig, ...] = Field(
         (), description="Control of single directions, which takes precedence over `control`."
     )
-    log: bool = Field(True, description="Log one JSON line per request to stderr, without texts or keys.")
+    log: bool = Field(True, description="Log one JSON line per request, without texts or keys.")
+    log_file: Path | None = Field(
+        None,
+        description="File to which the log is appended instead of stderr. If it is renamed, as by logrotate, the next "
+        "line goes to a new file. null: stderr.",
+    )
     log_clients: Literal["none", "hash", "address"] = Field(
         "hash",
         description="How the log names clients. hash: by a hash of their address with a salt that changes at each "

@@ -90,3 +90,8 @@ class TimedOut(Overloaded):
     """A translation took too long."""
 
     reason = "timed out"
+
+
+def reasons(kind: type[RequestError] = RequestError) -> set[str]:
+    """Return the labels of all errors of a kind in metrics."""
+    return {kind.reason}.union(*(reasons(each) for each in kind.__subclasses__()))

@@ -1,25 +1,27 @@
 """The alert rules, the dashboard, and the files for Compose and logrotate: what they name exists."""
 
+import gzip
 import json
 import re
 import shutil
 import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from deployed_queries import ALERTS, DASHBOARD, DEPLOY
 from prometheus_client import Histogram
-from repository import ROOT
 from scripted_server import served, shouting
 from typer.main import get_command
+from waiting import wait_until
 
-from dragoman.addons.serving.errors import RequestError
+from dragoman.addons.serving.access.access import Access
+from dragoman.addons.serving.config import ServeConfig
+from dragoman.addons.serving.errors import reasons
+from dragoman.addons.serving.http.access_log import AccessLog
 from dragoman.addons.serving.http.metrics import Metrics
-
-DEPLOY = ROOT / "deploy"
-ALERTS = yaml.safe_load((DEPLOY / "alerts.yaml").read_text("utf-8"))
-DASHBOARD = json.loads((DEPLOY / "dashboard.json").read_text("utf-8"))
 
 
 def series() -> dict[str, set[str]]:
@@ -60,12 +62,8 @@ def test_each_metric_is_on_the_dashboard() -> None:
     ]
 
 
-def reasons(kind: type[RequestError]) -> set[str]:
-    return {kind.reason} | {reason for each in kind.__subclasses__() for reason in reasons(each)}
-
-
 def test_reasons_and_routes_exist() -> None:
-    known = reasons(RequestError)
+    known = reasons()
     paths = set()
     with served({"en-de": shouting}) as service:
         from dragoman.addons.serving.access.access import Access
@@ -100,6 +98,15 @@ def test_the_compose_file_starts_the_image_with_options_that_exist() -> None:
     assert service["ports"] == ["127.0.0.1:5000:5000"] and service["read_only"] is True
 
 
+def test_compose_accepts_its_file() -> None:
+    program = shutil.which("docker-compose")
+    if program is None:
+        pytest.skip("there is no docker-compose")
+    command = [program, "--file", DEPLOY / "compose.yaml", "config", "--quiet"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def _app(command: Any) -> Any:
     import typer
 
@@ -108,10 +115,36 @@ def _app(command: Any) -> Any:
     return app
 
 
-def test_logrotate_accepts_its_file(tmp_path: Path) -> None:
+def test_logrotate_loses_no_line_of_a_running_server(tmp_path: Path) -> None:
     program = shutil.which("logrotate", path="/usr/sbin:/usr/bin:/sbin")
     if program is None:
         pytest.skip("there is no logrotate")
-    command = [program, "--debug", "--state", tmp_path / "state", DEPLOY / "logrotate.conf"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0 and "error" not in done.stderr
+    (tmp_path / "log").mkdir(mode=0o755)
+    settings = (DEPLOY / "logrotate.conf").read_text("utf-8").replace("/var/log/dragoman", str(tmp_path / "log"))
+    (tmp_path / "logrotate.conf").write_text(settings)
+    (tmp_path / "logrotate.conf").chmod(0o644)
+    config = ServeConfig.model_validate({"models": [], "log_file": tmp_path / "log" / "requests.log"})
+    log, written, is_over = AccessLog(Access(config.access), "none", config.log_file), 0, False
+
+    def write() -> None:
+        nonlocal written
+        while not is_over:
+            log.write({"line": written})
+            written += 1
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        for _ in range(5):
+            command = [program, "--force", "--state", tmp_path / "state", tmp_path / "logrotate.conf"]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            assert (done.returncode, done.stderr) == (0, "")
+            wait_until((tmp_path / "log" / "requests.log").exists)
+    finally:
+        is_over = True
+        thread.join()
+    lines = []
+    for path in (tmp_path / "log").iterdir():
+        text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        lines += [json.loads(line)["line"] for line in text.splitlines()]
+    assert sorted(lines) == list(range(written)) and len([*(tmp_path / "log").iterdir()]) == 6

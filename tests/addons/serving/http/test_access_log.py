@@ -11,6 +11,7 @@ from scripted_server import asked, served, shouting
 
 from dragoman.addons.serving.access.keys import Keys
 from dragoman.addons.serving.http.metrics import Metrics
+from dragoman.base.errors import ConfigError
 
 BODY = {"q": "a dog", "source": "en", "target": "de"}
 
@@ -43,6 +44,22 @@ def test_the_log_names_clients(clients: str, capfd: pytest.CaptureFixture[str]) 
     else:  # one hash per client
         assert found[0] == found[1] == found[5] and found[3] == found[4] and len({*found}) == 3
         assert all(re.fullmatch("[0-9a-f]{12}", str(each)) for each in found)
+
+
+def test_the_log_is_a_file_which_may_be_renamed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "requests.log"
+    with served({"en-de": shouting}, log=True, log_file=file) as service:
+        asked(service, lambda client: client.get("/languages"))
+        file.rename(tmp_path / "requests.log.1")
+        asked(service, lambda client: client.get("/health"))
+    routes = [entries(path.read_text())[0]["route"] for path in (tmp_path / "requests.log.1", file)]
+    assert routes == ["/languages", "/health"] and entries(capfd.readouterr().err) == []
+
+
+def test_a_log_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    with served({"en-de": shouting}, log=True, log_file=tmp_path) as service, pytest.raises(ConfigError) as error:
+        asked(service, lambda client: client.get("/languages"))
+    assert str(error.value) == f"cannot write log_file {tmp_path}: Is a directory"
 
 
 def test_a_salt_is_used_for_one_server_only(capfd: pytest.CaptureFixture[str]) -> None:

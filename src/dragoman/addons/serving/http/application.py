@@ -51,9 +51,9 @@ class Application:
     """
 
     def __init__(self, service: Service, access: Access, config: ServeConfig, metrics: Metrics) -> None:
-        """Raises ConfigError if suggestions or files cannot be stored, or the token for metrics cannot be read."""
+        """Raises ConfigError if the log, suggestions or files cannot be stored, or the metrics token cannot be read."""
         self._service, self._metrics = service, metrics
-        self._log = AccessLog(access, config.log_clients) if config.log else None
+        self._log = AccessLog(access, config.log_clients, config.log_file) if config.log else None
         self._sites = SiteCheck(config)
         gate = Gate(access, config.limits, MetricsAccess(config.access))
         self._api = FastAPI(

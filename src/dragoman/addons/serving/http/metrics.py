@@ -2,6 +2,7 @@
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, generate_latest
 
+from dragoman.addons.serving.errors import reasons
 from dragoman.addons.serving.models.served_language_models import ServedLanguageModel
 from dragoman.addons.serving.models.served_models import ServedModel
 from dragoman.addons.serving.models.served_predictors import ServedPredictor
@@ -28,6 +29,8 @@ class Metrics:
             ("reason",),
             registry=self.registry,
         )
+        for reason in reasons():  # Prometheus sees no increase in a counter that begins with 1
+            self._failures.labels(reason)
         self._seconds = Histogram(
             "dragoman_request_seconds",
             "Seconds from the headers of a request to the end of its response.",
