@@ -129,13 +129,17 @@ def read_meta(folder: Path) -> Meta:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """Read the resolved settings in `config.yaml`, unvalidated. Raises ModelError if it is damaged or missing.
+    """Read the resolved settings in `config.yaml`, unvalidated.
+
+    Raises ModelError if `folder` is not a model folder, because it has no such file, or if the file is damaged.
 
     The modules in its `imports` are not imported, because loading a model must not run code that the user has not
     named. Those of DRAGOMAN_IMPORT are.
     """
     import_requested_modules()
     path = Path(folder) / CONFIG
+    if not path.is_file():
+        _check_files(Path(folder))
     try:
         content = parse_yaml(_read(path), str(path)).content
     except ConfigError as error:
@@ -279,6 +283,8 @@ def _kind(config: Mapping[str, Any], folder: Path) -> ModelKind:
 
 def _needs_no_tokenizers(folder: Path) -> bool:
     """Return whether the folder's model is of a kind without tokenizers; False if the folder is damaged."""
+    if not (folder / CONFIG).is_file():
+        return False
     try:
         config = read_config(folder)
         return bool(missing_modules(config)) or not _kind(config, folder).tokenizers

@@ -29,7 +29,7 @@ def system_folder(folder: Path, name: str | None = None) -> Path:
     """Return the model folder of a system: of the best one by default, which is `folder` itself if it has no others.
 
     name: a name in `Meta.systems`, or neural. Raises ConfigError for an unknown name, and ModelError for a damaged
-    `meta.json` and if the folder of the system is missing.
+    `meta.json` and if the folder itself or that of the system is missing.
     """
     chosen = system_record(folder, name)
     if chosen is None or chosen.name == NEURAL:
@@ -53,6 +53,8 @@ def system_record(folder: Path, name: str | None = None) -> SystemRecord | None:
         return systems[0] if systems else None
     chosen = next((each for each in systems if each.name == name), None)
     if chosen is None and name != NEURAL:
+        if not folder.is_dir():
+            read_meta(folder)  # raises ModelError
         names = ", ".join(each.name for each in systems) or NEURAL
         raise ConfigError(f"{folder} has no system {name!r}: expected one of {names}")
     return chosen

@@ -55,10 +55,11 @@ def stored_test_set(folder: Path, to: str | None, tags: Collection[str]) -> Stor
 def stored_examples(folder: Path) -> tuple[Path, dict[str, Any]]:
     """Return the labelled test examples that the run of a model folder held out, with the settings of the file.
 
-    Raises ConfigError if there are none.
+    Raises ConfigError if there are none, and ModelError if `folder` is not a model folder.
     """
     path = find_examples(run_of(folder) / FOLDER, "test")
     if path is None:
+        read_config(folder)
         raise ConfigError(f"{folder} has no test set of its own: give labelled examples with --test FILE")
     settings = stored_corpus(path).model_dump(mode="json", exclude_defaults=True, exclude={"path"})
     info(f"Test set: the examples that training held out, {path}")
@@ -68,11 +69,12 @@ def stored_examples(folder: Path) -> tuple[Path, dict[str, Any]]:
 def stored_documents(folder: Path) -> tuple[Path, list[str]]:
     """Return the test documents that the run of a language model held out, with their file.
 
-    Raises ConfigError if there are none.
+    Raises ConfigError if there are none, and ModelError if `folder` is not a model folder.
     """
     path = run_of(folder) / FOLDER / TEST
     found = HeldOutDocuments.load(path.parent)
     if found is None:
+        read_config(folder)
         raise ConfigError(f"{folder} has no test set of its own: give a text with --text FILE")
     info(f"Test set: the documents that training held out, {path}")
     return path, list(found.test)

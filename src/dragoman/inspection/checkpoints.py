@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dragoman.base.cancellation import until_cancelled
 from dragoman.base.errors import ConfigError, DragomanError
+from dragoman.checkpoint.folder import read_config
 from dragoman.checkpoint.store import checkpoints_by_step
 from dragoman.figures.curves import Curve, CurvePanel, Curves
 from dragoman.figures.heat_maps import HeatMap, HeatMaps
@@ -87,6 +88,7 @@ def follow_checkpoints(
             continue  # the run has deleted it
         found.append(_output(step, loaded, text, settings, head))
     if not found:
+        read_config(Path(run))
         raise ConfigError(
             f"{run} has no checkpoints in {Path(run) / 'checkpoints'}: give the folder of a run, which writes one "
             "every train.checkpoint_every updates"
