@@ -2,6 +2,7 @@
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -14,9 +15,11 @@ from dragoman.data.cleaning.sentence_keys import sentence_key
 from dragoman.data.corpora.corpus import TextCorpusConfig
 from dragoman.data.held_out.config import HeldOutConfig, Sizes
 from dragoman.data.held_out.documents import HeldOutDocuments
-from dragoman.data.held_out.examples import HeldOutExamples, load_examples, save_examples
+from dragoman.data.held_out.example_files import find_examples, load_examples, save_examples
+from dragoman.data.held_out.examples import HeldOutExamples
 from dragoman.data.held_out.texts import RankedTexts
-from dragoman.data.labelled.examples import LabelledText, TaggedSentence
+from dragoman.data.labelled.examples import Answer, LabelledText, ParsedSentence, Question, TaggedSentence
+from dragoman.text.trees.brackets import parse_tree
 
 SMALL = HeldOutConfig(valid=3, test=4)
 texts = st.lists(st.sampled_from("a b c d e f g h i j k l m n o p".split()), min_size=1, max_size=3).map(" ".join)
@@ -36,7 +39,8 @@ def test_every_example_is_in_one_set_with_its_duplicates_and_training_has_all_la
         sets = hold_out(examples)
     except DataError:  # too few examples or different texts
         return
-    train = sets.remaining(examples, lambda each: each.texts[0])
+    known = sets.keys(lambda each: each.texts[0]).all
+    train = [each for each in examples if sentence_key(each.texts[0]) not in known]
     assert Counter(examples) == Counter([*train, *sets.valid, *sets.test])
     keys = [{sentence_key(each.texts[0]) for each in part} for part in (train, sets.valid, sets.test)]
     assert sum(map(len, keys)) == len(set.union(*keys))
@@ -59,10 +63,21 @@ def test_stored_sets_are_read_as_they_were_written(tmp_path: Path) -> None:
         TaggedSentence(("#", "b c"), ("O", "B-X"), (("N", "V"),), "s1"),
         TaggedSentence(("d",), ("O",), (("N",),)),
     ]
-    for name, examples in (("pairs", pairs), ("tagged", tagged), ("single", [LabelledText(("a",), "x")] * 2)):
+    questions = [
+        Question("1", "who?", "A dog\nran.", (Answer("A dog", 0), Answer("dog", 2))),
+        Question("2", "why?", "A dog\nran.", impossible=True),
+    ]
+    tree = parse_tree("(S (NP (-LRB- -LRB-) (NN end)) (VP (VB is)))")
+    trees = [ParsedSentence(tree.texts, tree), ParsedSentence(tree.texts, tree, tag="wsj/2")]
+    kinds: dict[str, list[Any]] = {"pairs": pairs, "tagged": tagged, "questions": questions, "trees": trees}
+    for name, examples in {**kinds, "single": [LabelledText(("a",), "x")] * 2}.items():
         sets = HeldOutExamples(examples[:1], examples[1:])
         save_examples(tmp_path / name, sets)
         assert load_examples(tmp_path / name) == sets
+    tagged_trees = HeldOutExamples([], [trees[0], trees[1], trees[1]])
+    save_examples(tmp_path / "tags", tagged_trees)
+    assert load_examples(tmp_path / "tags") == tagged_trees
+    assert [path.name for path in find_examples(tmp_path / "tags", "test")] == ["test.trees", "test.wsj%2F2.trees"]
     assert load_examples(tmp_path) is None
     documents = HeldOutDocuments(("a\n\nb", "c"), ("d",))
     documents.save(tmp_path / "text")
@@ -70,6 +85,41 @@ def test_stored_sets_are_read_as_they_were_written(tmp_path: Path) -> None:
     (tmp_path / "single" / "test.jsonl").write_text("{", encoding="utf-8")
     with pytest.raises(DataError, match="damaged"):
         load_examples(tmp_path / "single")
+
+
+def test_questions_about_one_context_are_together_and_have_identifiers_of_their_own() -> None:
+    contexts = ["one dog", "two cats", "three cows", "four birds", "five fish"]
+    questions = [
+        Question(str(number % 50), "who?", contexts[number % 5], (Answer("o", contexts[number % 5].index("o")),))
+        for number in range(100)
+        if "o" in contexts[number % 5]
+    ]
+    sets = HeldOutExamples.choose(questions, SMALL, "file", lambda each: each.context, lambda each: ())
+    for part in (sets.valid, sets.test):  # every context has more questions than a set, so that one is chosen
+        assert len(part) == 20
+        assert len({each.context for each in part}) == 1
+        assert len({each.id for each in part}) == 20
+    assert sets.valid[0].context != sets.test[0].context
+
+
+def test_trees_of_several_treebanks_are_grouped_by_their_tags() -> None:
+    trees = [parse_tree(f"(S (NN {chr(97 + number // 5)}{chr(97 + number % 5)}))") for number in range(25)]
+    sentences = [ParsedSentence(tree.texts, tree, "ab"[row % 2], part=row % 2) for row, tree in enumerate(trees)]
+    sets = HeldOutExamples.choose(sentences, SMALL, "file", lambda each: each.words[0], lambda each: ())
+    assert [each.tag for each in sets.test] == sorted(each.tag for each in sets.test)
+    assert {each.part for each in (*sets.valid, *sets.test)} == {0}
+
+
+def test_texts_of_other_tasks_stay_in_the_same_set() -> None:
+    examples = [LabelledText((f"text {chr(97 + n)}",), "xy"[n % 2]) for n in range(24)]
+    first = hold_out(examples)
+    keys = first.keys(lambda each: each.texts[0])
+    other = HeldOutExamples.choose(
+        examples, HeldOutConfig(valid=4, test=3), "file", lambda each: each.texts[0], lambda each: "z", known=keys
+    )
+    assert set(other.valid).isdisjoint(first.test)
+    assert set(other.test).isdisjoint(first.valid)
+    assert not set(other.valid).isdisjoint(first.valid)
 
 
 def test_documents_without_duplicates_are_held_out_first(tmp_path: Path) -> None:
@@ -80,8 +130,8 @@ def test_documents_without_duplicates_are_held_out_first(tmp_path: Path) -> None
     sets = HeldOutDocuments.choose((corpus,), SMALL, lambda each: TextRules(TextCleaningConfig(), str(each)))
     assert sets.sizes == Sizes(3, 4)
     assert {*sets.valid, *sets.test} <= set(lines[:12])
-    assert not sets.keys.contain_text("again.")
-    assert sets.keys.contain_text(sets.test[0].upper())
+    assert sentence_key("again.") not in sets.keys.all
+    assert sentence_key(sets.test[0].upper()) in sets.keys.test
     whole = TextCorpusConfig(text=path, documents="file")
     with pytest.raises(DataError, match=r"only 1 documents, too few .* data.train.documents=blank_line"):
         HeldOutDocuments.choose((whole,), SMALL, lambda each: TextRules(TextCleaningConfig(), str(each)))

@@ -154,7 +154,11 @@ def evaluate_labels(
         if test is None:
             if not isinstance(listed[0], str | Path):
                 raise ConfigError("a model in memory has no test set of its own: give `test`")
-            test, settings = stored_examples(Path(listed[0]))
+            own = stored_examples(Path(listed[0]), task)
+            if len(own) > 1:
+                listed_files = ", ".join(str(each.path) for each in own)
+                raise ConfigError(f"{listed[0]} has several test sets, choose one of them or a task: {listed_files}")
+            test, settings, task = own[0]
         names, reports = [], []
         tasks: set[str] = set()
         for number, model in enumerate(listed, 1):

@@ -3,18 +3,19 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.files import run_of
 from dragoman.base.log import info
-from dragoman.base.settings.load import parse_settings
+from dragoman.base.settings.load import Overrides, parse_settings
 from dragoman.checkpoint.folder import CONFIG, read_config
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.corpora.readers import read_references
 from dragoman.data.held_out.documents import TEST, HeldOutDocuments
-from dragoman.data.held_out.examples import find_examples, stored_corpus
+from dragoman.data.held_out.example_files import find_examples, stored_corpus
 from dragoman.data.held_out.sets import FOLDER, HeldOutSets
+from dragoman.tasks.seeds import seed_folders
 
 
 @dataclass(frozen=True)
@@ -52,18 +53,51 @@ def stored_test_set(folder: Path, to: str | None, tags: Collection[str]) -> Stor
     )
 
 
-def stored_examples(folder: Path) -> tuple[Path, dict[str, Any]]:
-    """Return the labelled test examples that the run of a model folder held out, with the settings of the file.
+class StoredExamples(NamedTuple):
+    """The labelled examples in a file that a run held out for testing.
 
+    path, settings: the file, and how it is read. task: name of the task if the run has several.
+    """
+
+    path: Path
+    settings: Overrides
+    task: str | None = None
+
+
+def has_examples(folder: Path) -> bool:
+    """Return whether the run of a model folder, or its runs with several seeds, held out labelled examples."""
+    return bool(_example_files(folder))
+
+
+def stored_examples(folder: Path, task: str | None = None) -> list[StoredExamples]:
+    """Return the labelled test examples that the run of a model folder held out: a file per task and tag of a treebank.
+
+    folder: also a folder of a run with several seeds, all of which held out the same. task: select those of one task.
     Raises ConfigError if there are none, and ModelError if `folder` is not a model folder.
     """
-    path = find_examples(run_of(folder) / FOLDER, "test")
-    if path is None:
+    found = [each for each in _example_files(folder) if task in (None, each[1])]
+    if not found:
         read_config(folder)
-        raise ConfigError(f"{folder} has no test set of its own: give labelled examples with --test FILE")
-    settings = stored_corpus(path).model_dump(mode="json", exclude_defaults=True, exclude={"path"})
-    info(f"Test set: the examples that training held out, {path}")
-    return path, settings
+        of_task = "" if task is None else f" for the task {task}"
+        raise ConfigError(f"{folder} has no test set of its own{of_task}: give labelled examples with --test FILE")
+    info(f"Test set: the examples that training held out, {', '.join(str(path) for path, _ in found)}")
+    return [
+        StoredExamples(path, stored_corpus(path).model_dump(mode="json", exclude_defaults=True, exclude={"path"}), name)
+        for path, name in found
+    ]
+
+
+def _example_files(folder: Path) -> list[tuple[Path, str | None]]:
+    """Return the files with the names of their tasks, which are None for a run with one task."""
+    sets = run_of((seed_folders(folder) or [folder])[0]) / FOLDER
+    own = [(path, None) for path in find_examples(sets, "test")]
+    inner = sorted(each for each in sets.glob("*") if each.is_dir())
+    return [*own, *((path, each.name) for each in inner for path in find_examples(each, "test"))]
+
+
+def has_documents(folder: Path) -> bool:
+    """Return whether the run of a model folder held out documents."""
+    return (run_of(folder) / FOLDER / TEST).is_file()
 
 
 def stored_documents(folder: Path) -> tuple[Path, list[str]]:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from t5_folders import GAPS, write_t5
+from tiny_model import write_tiny_model
 
 from dragoman import LanguageModel, Predictor, Translator, describe, evaluate_denoising, train
 from dragoman.base.errors import ConfigError, DataError, ModelError
@@ -173,7 +174,10 @@ def test_the_folder_is_described_as_a_denoising_model(body: Path) -> None:
 
 
 def test_a_translation_model_is_not_evaluated_on_restored_text(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"was not trained with task\.kind=denoising"):
+    write_tiny_model(tmp_path / "model")
+    with pytest.raises(ModelError, match=r"was not trained to restore text"):
+        evaluate_denoising(tmp_path / "model", ["a dog"])
+    with pytest.raises(ModelError, match="is not a model folder"):
         evaluate_denoising(tmp_path, ["a dog"])
 
 

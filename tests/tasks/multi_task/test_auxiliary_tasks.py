@@ -14,8 +14,11 @@ from training_runs import BESIDE, RUN, SETTINGS, Server, differences, outcome, w
 
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.settings.load import load_settings
+from dragoman.cli.main import main
 from dragoman.data.batches.batch import collate_text
 from dragoman.data.batches.plan import BatchPlan
+from dragoman.data.held_out.config import HeldOutConfig
+from dragoman.data.held_out.documents import HeldOutDocuments
 from dragoman.tasks.multi_task.members import MultiTaskObjective, TaskBatch, TaskMember
 from dragoman.tasks.multi_task.plan import MixedBatches, TaskBatches
 from dragoman.tasks.multi_task.translation import DecoderLanguageModel, temperature_weights
@@ -110,6 +113,32 @@ def test_a_killed_mixture_is_resumed_bit_for_bit(server: Server, tmp_path: Path,
     assert trained[-1]["losses"]["reversed"] < trained[0]["losses"]["reversed"]
     meta = json.loads((whole / RUN / "meta.json").read_text())
     assert "train.b" in meta["data"]
+
+
+def test_text_beside_pairs_is_held_out_and_leaves_out_the_targets_of_held_out_pairs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_corpus(tmp_path, 100)  # the text is the target side of the pairs
+    beside = [each for each in BESIDE if "valid" not in each]
+    arguments = ["--source", "train.a", "--target", "train.b", "--out", RUN, *SETTINGS, *beside, "train.max_steps=2"]
+    assert main(["train", *arguments, "systems=[]", "--quiet"]) == 0
+    sets = tmp_path / RUN / "held_out"
+    targets = [line for part in ("valid", "test") for line in (sets / f"{part}.target").read_text().splitlines()]
+    documents = HeldOutDocuments.load(sets / "reversed")
+    assert documents is not None
+    assert documents.sizes == (8, 8)  # 10% of the 80 lines that are left
+    held_out = {*targets, *documents.valid, *documents.test}
+    assert len(held_out) == 20 + 16
+    stored = load_settings(tmp_path / RUN / "config.yaml", [], TranslationRun)
+    assert stored.auxiliary_tasks is not None
+    job = open_job(stored)
+    job.prepare()
+    translation, auxiliary = (member.job for member in job._members)  # type: ignore[attr-defined]
+    assert (translation.examples, auxiliary.prepared.reports[0].kept) == (80, 100 - len(held_out))
+    assert stored.auxiliary_tasks.tasks["reversed"].data.held_out == HeldOutConfig(valid=8, test=8)
+    assert main(["train", "--resume", "--out", RUN, "train.max_steps=3", "--quiet"]) == 0
+    assert HeldOutDocuments.load(sets / "reversed") == documents
 
 
 def test_the_flops_are_those_of_the_decoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -91,8 +91,7 @@ def _data(meta: Meta, config: Mapping[str, Any]) -> list[str]:
         return ["Not recorded."]
     pairs = sum(lengths.pairs for lengths in meta.lengths.values())
     size = ["", f"After cleaning, the model was trained on {pairs:,} sentence pairs."] if pairs else []
-    settings = config.get("data")
-    held_out = settings.get("held_out") if isinstance(settings, Mapping) else None
+    held_out = any(isinstance(each, Mapping) and each.get("held_out") for each in _data_sections(config))
     note = [
         "",
         "Some of these data were held out for validation and testing before training (folder `held_out`). Nothing with "
@@ -100,6 +99,14 @@ def _data(meta: Meta, config: Mapping[str, Any]) -> list[str]:
     ]
     rows = ((name, _code(digest)) for name, digest in meta.data.items())
     return [*Table([("data set", "fingerprint"), *rows]).markdown(), *size, *(note if held_out else [])]
+
+
+def _data_sections(config: Mapping[str, Any]) -> list[Any]:
+    """Return the `data` sections of a run, and of its tasks if it has several."""
+    tasks, auxiliary = config.get("tasks"), config.get("auxiliary_tasks")
+    groups = [tasks, auxiliary.get("tasks") if isinstance(auxiliary, Mapping) else None]
+    members = [each for group in groups if isinstance(group, Mapping) for each in group.values()]
+    return [each.get("data") for each in (config, *members) if isinstance(each, Mapping)]
 
 
 def _limits(meta: Meta, kind: ModelKind) -> list[str]:

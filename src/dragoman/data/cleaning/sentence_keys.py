@@ -51,11 +51,6 @@ class SentenceKeys:
         keys = [(sentence_key(source), sentence_key(target)) for source, target in pairs]
         return cls(frozenset(source for source, _ in keys), frozenset(target for _, target in keys))
 
-    @classmethod
-    def of_texts(cls, texts: Iterable[str]) -> Self:
-        """Return the keys of texts."""
-        return cls(frozenset(map(sentence_key, texts)), frozenset())
-
     def contain_text(self, text: str) -> bool:
         """Return whether a text is a near-duplicate of one of the texts."""
         return sentence_key(text) in self.sources

@@ -1,17 +1,17 @@
 """`HeldOutDocuments`: the validation and test texts that were held out from plain text, in JSON Lines."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from dragoman.base.progress import Progress
 from dragoman.data.cleaning.rules import TextRules
-from dragoman.data.cleaning.sentence_keys import SentenceKeys, sentence_key
+from dragoman.data.cleaning.sentence_keys import sentence_key
 from dragoman.data.corpora.corpus import TextCorpusConfig
 from dragoman.data.corpora.documents import read_passages, read_texts
 from dragoman.data.held_out.config import HeldOutConfig, Sizes
-from dragoman.data.held_out.texts import RankedTexts
+from dragoman.data.held_out.texts import RankedTexts, TextKeys
 
 VALID, TEST = "valid.documents.jsonl", "test.documents.jsonl"
 
@@ -31,11 +31,13 @@ class HeldOutDocuments:
         rules: Callable[[TextCorpusConfig], TextRules],
         *,
         only_test: bool = False,
+        known: Container[int] = frozenset(),
     ) -> "HeldOutDocuments":
         """Choose documents by their text, as cleaning repairs them. Blank and dropped ones are not chosen.
 
-        rules: returns the cleaning rules of a corpus. only_test: whether only a test set is needed. Raises DataError if
-        the corpora cannot be read or are too small, and ConfigError as `HeldOutConfig.sizes` does.
+        rules: returns the cleaning rules of a corpus. only_test: whether only a test set is needed. known: keys of
+        texts that are not chosen. Raises DataError if the corpora cannot be read or are too small, and ConfigError as
+        `HeldOutConfig.sizes` does.
         """
         most, count = sum(config.sizes(10**9, "", "documents")), 0
         ranked = RankedTexts(most, config.seed)
@@ -45,8 +47,8 @@ class HeldOutDocuments:
                 for passage in read_passages(corpus):
                     if passage.begins and passage.ends and (checked := checks.check(passage)).rule is None:
                         text = checked.item.text
-                        if text.strip():
-                            ranked.add(sentence_key(text), text)
+                        if text.strip() and (key := sentence_key(text)) not in known:
+                            ranked.add(key, text)
                             count += 1
                     progress.update(progress.done + passage.ends)
         sizes = config.sizes(count, ", ".join(map(str, corpora)), "documents")
@@ -63,7 +65,7 @@ class HeldOutDocuments:
 
     def save(self, folder: Path) -> None:
         """Write the sets into a folder, unless it has them."""
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(exist_ok=True, parents=True)
         for name, texts in ((VALID, self.valid), (TEST, self.test)):
             if texts and not (folder / name).exists():
                 lines = (json.dumps({"text": text}, ensure_ascii=False) for text in texts)
@@ -75,9 +77,9 @@ class HeldOutDocuments:
         return Sizes(len(self.valid), len(self.test))
 
     @property
-    def keys(self) -> SentenceKeys:
-        """The keys of all documents, which must not be in the training text."""
-        return SentenceKeys.of_texts([*self.valid, *self.test])
+    def keys(self) -> TextKeys:
+        """The keys of the documents of both sets, which must not be in the training text."""
+        return TextKeys(*(frozenset(map(sentence_key, texts)) for texts in (self.valid, self.test)))
 
     def __str__(self) -> str:
         parts = ((len(self.valid), "validation"), (len(self.test), "testing"))

@@ -6,13 +6,42 @@ Each text has a random rank that depends on the text and the seed only. Near-dup
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 
+from dragoman.data.cleaning.sentence_keys import SentenceKeys
 from dragoman.data.held_out.config import Sizes
 
 _CANDIDATES = 4
 """Number of candidates per text that is held out, among which those without duplicates are preferred."""
+
+_LARGEST_FRACTION = 3
+"""A text with more examples than a set is held out alone, if these are at most one of this number of all examples."""
+
+
+@dataclass(frozen=True)
+class TextKeys:
+    """The keys (`sentence_key`) of the texts of validation and of test sets."""
+
+    valid: frozenset[int] = frozenset()
+    test: frozenset[int] = frozenset()
+
+    def __or__(self, other: "TextKeys") -> "TextKeys":
+        return TextKeys(self.valid | other.valid, self.test | other.test)
+
+    @property
+    def all(self) -> frozenset[int]:
+        """The keys of all sets."""
+        return self.valid | self.test
+
+    @property
+    def excluded(self) -> SentenceKeys | None:
+        """The texts that must not be in training text, or None if there are none."""
+        return SentenceKeys(self.all, frozenset()) if self.all else None
+
+
+NO_KEYS = TextKeys()
 
 
 def _rank(key: int, seed: int, purpose: str) -> int:
@@ -53,12 +82,18 @@ class RankedTexts:
 
 
 def choose_rows(
-    keys: Sequence[int], labels: Sequence[Iterable[str]], sizes: Sizes, seed: int
+    keys: Sequence[int],
+    labels: Sequence[Iterable[str]],
+    sizes: Sizes,
+    seed: int,
+    *,
+    known: TextKeys = NO_KEYS,
 ) -> tuple[list[int], list[int]]:
     """Return the rows of a validation and a test set of labelled examples. All rows with one key are in one set.
 
     keys: of the text of each example. labels: of each example; every label remains in at least one training example.
-    Texts with more examples than a set are not chosen. A set can be smaller than intended.
+    Texts with more examples than a set are not chosen, unless there are no others. A set can be smaller than intended.
+    known: other sets; their validation texts are not chosen for testing, and vice versa.
     """
     groups: dict[int, list[int]] = {}
     for row, key in enumerate(keys):
@@ -66,16 +101,34 @@ def choose_rows(
     remaining = Counter(label for each in labels for label in set(each))
     order = sorted(groups, key=lambda key: _rank(key, seed, "choice"))
     sets = []
-    for size in sizes:
-        rows, left = list[int](), list[int]()
-        for key in order:
-            group = groups[key]
-            lost = Counter(label for row in group for label in set(labels[row]))
-            if len(rows) + len(group) <= size and all(remaining[label] > count for label, count in lost.items()):
-                rows += group
-                remaining -= lost
-            else:
-                left.append(key)
-        order = left
-        sets.append(sorted(rows))
+    for size, excluded in zip(sizes, (known.test, known.valid), strict=True):
+        candidates = [key for key in order if key not in excluded]
+        chosen = _fill(candidates, groups, labels, remaining, size)
+        if size and candidates and not chosen:
+            smallest = min(len(groups[key]) for key in candidates)
+            if _LARGEST_FRACTION * smallest <= len(keys):
+                chosen = _fill(candidates, groups, labels, remaining, smallest)
+        order = [key for key in order if key not in chosen]
+        sets.append(sorted(row for key in chosen for row in groups[key]))
     return sets[0], sets[1]
+
+
+def _fill(
+    order: Iterable[int],
+    groups: Mapping[int, Sequence[int]],
+    labels: Sequence[Iterable[str]],
+    remaining: Counter[str],
+    size: int,
+) -> set[int]:
+    """Return the keys of a set of at most `size` examples, in the given order.
+
+    groups: the rows of each key. remaining: number of training examples with each label, which is reduced.
+    """
+    chosen, count = set[int](), 0
+    for key in order:
+        lost = Counter(label for row in groups[key] for label in set(labels[row]))
+        if count + len(groups[key]) <= size and all(remaining[label] > each for label, each in lost.items()):
+            chosen.add(key)
+            count += len(groups[key])
+            remaining -= lost
+    return chosen

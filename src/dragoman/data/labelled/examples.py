@@ -1,5 +1,7 @@
 """Examples of labelled corpora: texts with labels, sentences with tags or trees, and questions with answers."""
 
+import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from dragoman.text.trees.tree import Tree
@@ -72,3 +74,11 @@ class Question:
     def answered(self) -> bool:
         """True if the question has answers or is marked as impossible."""
         return bool(self.answers) or self.impossible
+
+
+def fingerprint(examples: Iterable[object]) -> str:
+    """Return a digest of examples."""
+    digest = hashlib.sha256()
+    for example in examples:
+        digest.update(f"{example!r}\n".encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()

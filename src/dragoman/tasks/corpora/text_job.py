@@ -7,8 +7,10 @@ import torch
 from torch import nn
 
 from dragoman.data.batches.plan import BatchPlan
+from dragoman.data.cleaning.sentence_keys import SentenceKeys
 from dragoman.data.corpora.corpus import TextCorpusConfig
 from dragoman.data.held_out.check import Finding, TextSet, check_texts
+from dragoman.data.held_out.texts import NO_KEYS, TextKeys
 from dragoman.data.preparation.prepare import prepare_texts
 from dragoman.models.parts import count_parameters
 from dragoman.tasks.corpora.held_out_text import HeldOutText
@@ -30,16 +32,32 @@ class TextJob(CorpusJob):
     _held_out: Sequence[HeldOutText]
     _tokenizers: Tokenizers | None
     _sets: TextSets
+    _excluded: SentenceKeys | None
+    task_name: str | None = None
+    """Name of the task if it is one of several tasks of a run."""
 
     def check_held_out(self) -> Iterator[Finding]:
         """Compare the held-out documents with the training corpora."""
         return check_texts(self.run.data.corpora, [TextSet(each.name, each.documents) for each in self._held_out])
 
-    def prepare(self) -> None:
-        """Hold out documents, prepare the corpora as token shards, and choose the preset by their size."""
-        self._sets = TextSets.open(self.run.data, self._held_out, self.run.out)
+    def hold_out(self, known: TextKeys) -> TextKeys:
+        """Choose the sets that the recipe does not name, and return their keys beside `known`, those of other tasks."""
+        self._sets = TextSets.open(self.run.data, self._held_out, self.run.out, task=self.task_name, known=known)
         self._held_out = self._sets.texts
         self.run = self.run.model_copy(update={"data": self._sets.complete(self.run.data)})
+        return known | self._sets.keys
+
+    def leave_out(self, keys: TextKeys) -> None:
+        """Leave the texts of held-out sets, those of all tasks of the run, out of training."""
+        self._excluded = keys.excluded
+
+    def prepare(self) -> None:
+        """Hold out documents, prepare the corpora as token shards, and choose the preset by their size.
+
+        A task of several is divided before (`hold_out`).
+        """
+        if self.task_name is None:
+            self.leave_out(self.hold_out(NO_KEYS))
         data = self.run.data
         self.prepared = prepare_texts(
             data.corpora,
@@ -50,7 +68,7 @@ class TextJob(CorpusJob):
             temperature=data.temperature,
             sample=data.vocabulary_sample,
             language=data.language,
-            held_out=self._sets.keys,
+            held_out=self._excluded,
         )
         self.check_unknown()
         self.resolve_settings(None, self.corpus_size)
@@ -62,7 +80,7 @@ class TextJob(CorpusJob):
 
     def store_inputs(self) -> None:
         """Store the documents that are held out."""
-        self._sets.store(self.run.out)
+        self._sets.store()
 
     @property
     def block_special(self) -> int:

@@ -33,7 +33,7 @@ _MIN_INTERVAL = 50
 """Minimum number of updates between validations of a run that only patience ends."""
 
 
-class LabelledDataConfig(UnknownLimitConfig):
+class LabelledDataConfig(HeldOutSetting, UnknownLimitConfig):
     """Base class of `data` sections with labelled examples. Subclasses have the fields `train` and `valid`."""
 
     batch: BatchConfig = Field(BatchConfig(), description="Batching of training examples.")
@@ -52,9 +52,7 @@ class LabelledDataConfig(UnknownLimitConfig):
         """Return the settings, with the automatic choices for batches, lengths and sets copied from a stored run."""
         batch = self.batch.with_stored_choices(stored.batch)
         settings = self.model_copy(update={"batch": batch, "length": self.length or stored.length})
-        if isinstance(settings, HeldOutSetting) and isinstance(stored, HeldOutSetting):
-            settings = settings.with_stored_sizes(stored)
-        return settings
+        return settings.with_stored_sizes(stored)
 
     @property
     def valid_sets(self) -> tuple[Any, ...]:
@@ -108,7 +106,7 @@ class ClassificationTask(Task):
     kind: Literal["classification"] = "classification"
 
 
-class LabelledTextsConfig(HeldOutSetting, LabelledDataConfig):
+class LabelledTextsConfig(LabelledDataConfig):
     """Texts, or pairs of texts, with labels."""
 
     train: LabelledCorpora = Field(description="Training examples: one corpus, or a list of corpora.")
@@ -169,7 +167,7 @@ class TaggingTask(Task):
     kind: Literal["tagging"] = "tagging"
 
 
-class TaggedDataConfig(HeldOutSetting, LabelledDataConfig):
+class TaggedDataConfig(LabelledDataConfig):
     """Sentences with one tag for each word."""
 
     train: TaggedCorpora = Field(description="Training sentences: one corpus, or a list of corpora.")
@@ -211,8 +209,10 @@ class QuestionsConfig(LabelledDataConfig):
     """Questions about texts that contain the answers."""
 
     train: QuestionCorpora = Field(description="Training questions: one corpus, or a list of corpora.")
-    valid: QuestionCorpora = Field(
-        description="Held-out questions for validation, which determine early stopping and checkpoint selection."
+    valid: QuestionCorpora | None = Field(
+        None,
+        description="Held-out questions for validation, which determine early stopping and checkpoint selection; null: "
+        "questions that are held out from `train`, with all questions about the same context.",
     )
 
 
@@ -242,8 +242,10 @@ class TreebanksConfig(LabelledDataConfig):
     """Sentences with their trees."""
 
     train: Treebanks = Field(description="Training trees: one treebank, or a list of treebanks.")
-    valid: Treebanks = Field(
-        description="Held-out trees for validation, which determine early stopping and checkpoint selection."
+    valid: Treebanks | None = Field(
+        None,
+        description="Held-out trees for validation, which determine early stopping and checkpoint selection; null: "
+        "trees that are held out from `train`.",
     )
     length: int | None = Field(
         None,

@@ -1,6 +1,5 @@
 """`LabelledJob`, the base class of jobs that train a model with a head on labelled examples."""
 
-import hashlib
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
@@ -18,7 +17,8 @@ from dragoman.data.batches.epoch import Part
 from dragoman.data.batches.labelled import LabelledBatch
 from dragoman.data.batches.plan import BatchPlan, plan_epoch
 from dragoman.data.held_out.check import Finding, check_examples
-from dragoman.data.held_out.examples import HeldOutExamples
+from dragoman.data.held_out.texts import NO_KEYS, TextKeys
+from dragoman.data.labelled.examples import fingerprint
 from dragoman.inference.prediction.heads.inputs import ModelInput
 from dragoman.inference.prediction.heads.readers import ReaderSettings, reader_of
 from dragoman.inference.prediction.heads.report import compare_with_labels
@@ -31,7 +31,7 @@ from dragoman.models.parts import count_parameters
 from dragoman.tasks.corpora.job import activation_bytes
 from dragoman.tasks.labelled.card import training_facts, write_card_section
 from dragoman.tasks.labelled.config import LabelledRun, validation_interval
-from dragoman.tasks.labelled.held_out import open_sets, store_sets
+from dragoman.tasks.labelled.held_out import LabelledSets
 from dragoman.tasks.labelled.length_limit import length_limit
 from dragoman.tasks.labelled.objective import LabelObjective
 from dragoman.tasks.labelled.rows import Row, collate_rows, count_labels
@@ -60,6 +60,7 @@ class LabelledJob(Job):
     run: LabelledRun
     train: Sequence[Any]
     valid: Sequence[Any]
+    _sets: LabelledSets
 
     def __init__(self, run: LabelledRun, started: StartedRun | None = None, task: str | None = None) -> None:
         """started: the run with the encoder of `train.start`, if it is already loaded. task: name of the task if it is
@@ -68,7 +69,6 @@ class LabelledJob(Job):
         self.train, self.valid = self.read(run)
         started = started or load_encoder(run)
         self._tokenizers, self._task = started.tokenizers, task
-        self._sets: HeldOutExamples[Any] | None = None
         super().__init__(started.run, started.start)
 
     unit = "labels"
@@ -155,8 +155,12 @@ class LabelledJob(Job):
         yield from check_examples(train, valid, self.run.data.names("valid"))
 
     def prepare(self) -> None:
-        """Hold out examples, learn the vocabulary, resolve the settings, and encode the examples."""
-        self._hold_out()
+        """Hold out examples, learn the vocabulary, resolve the settings, and encode the examples.
+
+        A task of several is divided before (`hold_out`), because the tasks share their texts and their vocabulary.
+        """
+        if self._task is None:
+            self.leave_out(self.hold_out(NO_KEYS))
         run = self.run
         if self._tokenizers is None:
             subword = run.text.subword.with_size(len(self.train))
@@ -188,22 +192,25 @@ class LabelledJob(Job):
             train = train.model_copy(update={"validate_every": validation_interval(updates, train.limited)})
             self.run = self.run.model_copy(update={"train": train})
 
-    def _hold_out(self) -> None:
-        """Hold out the sets that the recipe does not name."""
-        data = self.run.data
-        self._sets = open_sets(data, self.run.out, self.train, self._text, self.labels)
-        if self._sets is not None:
-            self.train = self._sets.remaining(self.train, self._text)
-            self.valid = self.valid or self._sets.valid
-            self.run = self.run.model_copy(update={"data": data.with_sizes(self._sets.sizes)})  # type: ignore[attr-defined]
+    def hold_out(self, known: TextKeys) -> TextKeys:
+        """Choose the sets that the recipe does not name, and return their keys beside `known`, those of other tasks."""
+        data, text = self.run.data, self.held_out_text
+        self._sets = LabelledSets.open(data, self.run.out, self.train, text, self.labels, task=self._task, known=known)
+        self.valid = self.valid or ([] if self._sets.stored is None else self._sets.stored.valid)
+        self.run = self.run.model_copy(update={"data": self._sets.complete(data)})
+        return known | self._sets.keys
 
-    def _text(self, example: Any) -> str:
+    def leave_out(self, keys: TextKeys) -> None:
+        """Leave the texts of held-out sets out of training. Raises DataError if nothing is left."""
+        self.train = self._sets.remaining(self.train, keys, self.run.data.names("train"))
+
+    def held_out_text(self, example: Any) -> str:
         """Return the text by which an example is held out."""
         return self.texts(example)[0]
 
     def store_inputs(self) -> None:
         """Store the examples that are held out."""
-        store_sets(self._sets, self.run.out)
+        self._sets.store()
 
     @property
     def size(self) -> int:
@@ -281,8 +288,8 @@ class LabelledJob(Job):
         """The training examples (key `data`) and the held-out examples (key `valid`)."""
         data = self.run.data
         return {
-            "data": Content(data.names("train"), _fingerprint(self.train)),
-            "valid": Content(data.names("valid"), _fingerprint(self.valid)),
+            "data": Content(data.names("train"), fingerprint(self.train)),
+            "valid": Content(data.names("valid"), fingerprint(self.valid)),
         }
 
     @property
@@ -390,10 +397,3 @@ class LabelledJob(Job):
     def fingerprints(self) -> dict[str, str]:
         """The fingerprint of the training examples, by the names of their corpora."""
         return {self.run.data.names("train"): self.contents["data"].fingerprint}
-
-
-def _fingerprint(examples: Sequence[Any]) -> str:
-    digest = hashlib.sha256()
-    for example in examples:
-        digest.update(f"{example!r}\n".encode("utf-8", "surrogatepass"))
-    return digest.hexdigest()

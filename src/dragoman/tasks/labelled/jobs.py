@@ -195,11 +195,15 @@ class AnsweringJob(LabelledJob):
 
     def read(self, run: AnsweringRun) -> tuple[list[Question], list[Question]]:
         """Read the questions. See `LabelledJob.read`."""
-        return read_questions(run.data.train), read_questions(run.data.valid)
+        return read_questions(run.data.train), [] if run.data.valid is None else read_questions(run.data.valid)
 
     def texts(self, example: Question) -> Sequence[str]:
         """Return the question and its context."""
         return example.question, example.context
+
+    def held_out_text(self, example: Question) -> str:
+        """Return the context, all of whose questions are in one set."""
+        return example.context
 
     def resolve_head(self, head: SpanHeadConfig) -> SpanHeadConfig:
         """Return the settings, which depend on whether all training questions have an answer."""

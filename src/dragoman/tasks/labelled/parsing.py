@@ -42,7 +42,7 @@ class ParsingJob(LabelledJob):
 
     def read(self, run: ParsingRun) -> tuple[list[ParsedSentence], list[ParsedSentence]]:
         """Read the treebanks. See `LabelledJob.read`."""
-        return read_parsed(run.data.train), read_parsed(run.data.valid)
+        return read_parsed(run.data.train), [] if run.data.valid is None else read_parsed(run.data.valid)
 
     def texts(self, example: ParsedSentence) -> Sequence[str]:
         """Return the sentence, with spaces between the words."""

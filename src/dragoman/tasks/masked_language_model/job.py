@@ -35,7 +35,7 @@ from dragoman.text.symbols import SPECIAL_SYMBOLS
 from dragoman.training.objectives.objective import Objective
 from dragoman.training.validation import Validation
 
-_VALIDATION_SEED = 0
+VALIDATION_SEED = 0
 _PRODUCTS = 3
 """Matrix products per weight matrix in training: one forward, two backward."""
 
@@ -145,7 +145,7 @@ class MaskedLanguageModelJob(TextJob):
 
     def validator(self, model: EncoderOnly, device: torch.device) -> MaskedValidationSets:
         """Return a validator that computes loss, perplexity and accuracy of masked tokens on each validation set."""
-        masker, block, train = self._masker(_VALIDATION_SEED), self.run.data.block, self.run.train
+        masker, block, train = self._masker(VALIDATION_SEED), self.run.data.block, self.run.train
         detector = Detector(self._vocabulary) if train.replaced_tokens else None
         options: dict[str, Any] = {
             "model": model,

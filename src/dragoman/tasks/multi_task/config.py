@@ -246,9 +246,6 @@ class MultiTaskRun(HeadRun):
     @model_validator(mode="after")
     def _check_mixture(self) -> Self:
         metric = self.train.metric
-        for name, member in self.tasks.items():
-            if getattr(member.data, "holds_out", False):
-                raise ValueError(f"tasks.{name}: only a run of one task holds out data: set tasks.{name}.data.valid")
         if metric not in (MEAN, LOSS, *self.tasks):
             listed = ", ".join((MEAN, LOSS, *self.tasks))
             raise ValueError(f"train.metric is {metric}, but there is no such task: expected one of {listed}")

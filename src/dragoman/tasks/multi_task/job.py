@@ -12,6 +12,7 @@ from torch import nn
 from dragoman.checkpoint.meta import Meta
 from dragoman.data.batches.plan import BatchPlan
 from dragoman.data.held_out.check import Finding
+from dragoman.data.held_out.texts import NO_KEYS
 from dragoman.models.heads.union import SeveralHeadsConfig
 from dragoman.models.parts import count_parameters
 from dragoman.tasks.corpora.job import activation_bytes
@@ -70,8 +71,16 @@ class MultiTaskJob(TaskMixture):
             yield from job.check_held_out()
 
     def prepare(self) -> None:
-        """Learn one vocabulary from the texts of all tasks, if none is given, and prepare every task."""
+        """Hold out sets, learn one vocabulary from the texts of all tasks, if none is given, and prepare every task.
+
+        A text that one task holds out is not trained on by any other task.
+        """
         run, jobs = self.run, self._jobs.values()
+        held_out = NO_KEYS
+        for job in jobs:
+            held_out = job.hold_out(held_out)
+        for job in jobs:
+            job.leave_out(held_out)
         examples = sum(job.size for job in jobs)
         if self._tokenizers is None:
             text = run.text.model_copy(update={"subword": run.text.subword.with_size(examples), "shared": True})
@@ -106,6 +115,11 @@ class MultiTaskJob(TaskMixture):
             return 1.0
         new = [name for name, each in (head.heads or {}).items() if not has_same_head(start, each, name)]
         return min((self._jobs[name].new_head_rate for name in new), default=1.0)
+
+    def store_inputs(self) -> None:
+        """Store what every task holds out."""
+        for job in self._jobs.values():
+            job.store_inputs()
 
     @property
     def model_width(self) -> int:

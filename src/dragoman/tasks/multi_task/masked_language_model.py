@@ -24,6 +24,7 @@ class MaskedMemberJob(MaskedLanguageModelJob):
     def __init__(self, run: MaskedLanguageModelRun, started: StartedRun, task: str) -> None:
         """started: the run with the encoder of `train.start`. task: name of the task."""
         super().__init__(run, started)
+        self.task_name = task
 
     @property
     def size(self) -> int:

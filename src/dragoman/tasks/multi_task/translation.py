@@ -46,9 +46,9 @@ def open_translation(run: TranslationRun) -> Job:
 class AuxiliaryJob(LanguageModelJob):
     """A language-model task that trains the decoder of a translation model."""
 
-    def __init__(self, translation: TranslationJob, run: LanguageModelRun) -> None:
+    def __init__(self, translation: TranslationJob, run: LanguageModelRun, name: str) -> None:
         super().__init__(run)
-        self._translation = translation
+        self._translation, self.task_name = translation, name
 
     @property
     def packing_obstacle(self) -> str | None:
@@ -78,7 +78,7 @@ class MultiTaskTranslation(TaskMixture):
             raise ConfigError(f"{_SECTION}: the name translation is reserved for the main task: choose another name")
         run = translation.run
         self._auxiliary = {
-            name: AuxiliaryJob(translation, _language_model_run(task, run.train, run.out))
+            name: AuxiliaryJob(translation, _language_model_run(task, run.train, run.out), name)
             for name, task in config.tasks.items()
         }
 
@@ -112,7 +112,7 @@ class MultiTaskTranslation(TaskMixture):
             job = self._auxiliary[name]
             with prefix_errors(f"{_SECTION}.{name}"):
                 job.choose_batches(packed, few_shapes)
-            data = task.data.model_copy(update={"batch": job.run.data.batch})
+            data = task.data.model_copy(update={"batch": job.run.data.batch, "held_out": job.run.data.held_out})
             tasks[name] = task.model_copy(update={"data": data})
         self.run = self.run.model_copy(update={"auxiliary_tasks": self._config.model_copy(update={"tasks": tasks})})
 
@@ -122,9 +122,17 @@ class MultiTaskTranslation(TaskMixture):
             yield from job.check_held_out()
 
     def prepare(self) -> None:
-        """Prepare the sentence pairs and vocabularies of translation, then the text of the auxiliary tasks."""
+        """Prepare the sentence pairs and vocabularies of translation, then the text of the auxiliary tasks.
+
+        The targets that translation holds out, and what each task holds out, are left out of all text.
+        """
         self._translation.prepare()
         jobs = list(self._auxiliary.values())
+        held_out = self._translation.held_out_targets
+        for job in jobs:
+            held_out = job.hold_out(held_out)
+        for job in jobs:
+            job.leave_out(held_out)
         for name, job in self._auxiliary.items():
             job.use_batches(self.run.auxiliary_tasks.tasks[name].data.batch)  # a resumed run has stored choices
             job.use_tokenizers(self._translation.tokenizers)
@@ -162,8 +170,9 @@ class MultiTaskTranslation(TaskMixture):
         return self._translation.model_width
 
     def store_inputs(self) -> None:
-        """See `Job.store_inputs`; translation stores its held-out pairs."""
-        self._translation.store_inputs()
+        """See `Job.store_inputs`; translation stores its held-out pairs, and the other tasks their documents."""
+        for job in (self._translation, *self._auxiliary.values()):
+            job.store_inputs()
 
     def outline(self, model: nn.Module) -> str:
         """Return the outline of translation, and the number of examples and λ of each other task."""

@@ -55,7 +55,7 @@ def estimate_ngram_model(run: NgramRun) -> EstimationResult:
         _WHOLE_DOCUMENTS,
         sample=run.data.vocabulary_sample,
         language=run.data.language,
-        held_out=sets.keys,
+        held_out=sets.keys.excluded,
     )
     _check_unknown(run, prepared, held_out)
     tokenizer = prepared.tokenizers.target
@@ -75,7 +75,7 @@ def estimate_ngram_model(run: NgramRun) -> EstimationResult:
     )
     vocabulary, samples = Tokenizers(tokenizer, tokenizer), {"target": held_out[0].documents}
     write_model_folder(run.out, model_parameters(model), dump_settings(run), vocabulary, meta, samples=samples)
-    sets.store(run.out)
+    sets.store()
     return EstimationResult(run.out, 0, validation, "", ())
 
 

@@ -20,6 +20,7 @@ from dragoman.data.batches.resampling import Resampler
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.corpora.readers import check_readable
 from dragoman.data.held_out.check import Finding, PairSet, check_pairs
+from dragoman.data.held_out.texts import NO_KEYS, TextKeys
 from dragoman.data.preparation.prepare import prepare
 from dragoman.inference.control.marking import PairMarking
 from dragoman.inference.translation.translator import Translator
@@ -195,6 +196,11 @@ class TranslationJob(CorpusJob):
     def valid_sets(self) -> Sequence[CorpusConfig]:
         """The validation sets, named or held out."""
         return self._sets.valid
+
+    @property
+    def held_out_targets(self) -> TextKeys:
+        """The keys of the targets that are left out of training, for text in the target language."""
+        return NO_KEYS if self._sets.keys is None else TextKeys(test=self._sets.keys.targets)
 
     def store_inputs(self) -> None:
         """Store the pairs that are held out."""

@@ -59,17 +59,20 @@ def labels(
     from dragoman.base.errors import ConfigError, reject_options
     from dragoman.base.files import check_new_files
     from dragoman.evaluation.evaluate_labels import evaluate_labels
+    from dragoman.evaluation.stored_test_set import StoredExamples, stored_examples
 
-    tests: list[Path | None] = [*test] if test else [None]
-    if confusion is not None and len(tests) > 1:
-        raise ConfigError("--confusion draws the matrix of one test set: give --test once")
-    if test is None:
+    if test:
+        tests = [StoredExamples(each, settings or (), task) for each in test]
+    else:
         reject_options({"KEY=VALUE": settings}, "with --test FILE")
-    check_new_files({"--confusion": confusion}, *tests)
-    arguments: dict[str, Any] = {"vectors": vectors, "task": task, "device": device, "threads": threads}
+        tests = stored_examples(model, task)
+    if confusion is not None and len(tests) > 1:
+        raise ConfigError("--confusion draws the matrix of one test set: give --test once, or --task")
+    check_new_files({"--confusion": confusion}, *(each.path for each in tests))
+    arguments: dict[str, Any] = {"vectors": vectors, "device": device, "threads": threads}
     arguments |= {name: value for name, value in (("engine", engine), ("precision", precision)) if value is not None}
     models = [model, *(compare or [])]
-    results = [(each, evaluate_labels(models, each, settings or (), **arguments)) for each in tests]
+    results = [(path, evaluate_labels(models, path, how, task=name, **arguments)) for path, how, name in tests]
     if confusion is not None:
         matrix = results[0][1].reports[0].confusion
         if matrix is None:

@@ -38,16 +38,16 @@ def perplexity(
     """Compute the perplexity of a language model on texts.
 
     It is reported per token, word and byte. Values per word and byte are comparable between vocabularies. For a
-    denoising model, it is that of restoring the texts.
+    denoising or masked language model, it is that of restoring the texts.
     """
     from dragoman.base.errors import ConfigError, reject_options
-    from dragoman.evaluation.denoising import is_denoising_folder
+    from dragoman.evaluation.denoising import restores_text
     from dragoman.evaluation.stored_test_set import stored_documents
     from dragoman.exchange.ctranslate2.folder import check_model_kind
 
     division: dict[str, Any] = {"documents": documents, "heading": heading, "threads": threads}
-    is_denoising = is_denoising_folder(model)
-    if is_denoising:
+    restores = restores_text(model)
+    if restores:
         reject_options({"--stride": stride}, "with a language model")
     elif check_model_kind(model, "score").reads_source:
         raise ConfigError(
@@ -57,7 +57,7 @@ def perplexity(
     if not text:
         reject_options({"--documents": documents, "--heading": heading}, "with --text FILE")
     texts: list[tuple[Path, Lines]] = [(each, each) for each in text] if text else [stored_documents(model)]
-    if is_denoising:
+    if restores:
         _print_restoring(model, texts, as_json, {**division, "device": device})
     else:
         _print_perplexities(model, texts, device, as_json, {**division, "stride": stride, "batch_size": batch_size})

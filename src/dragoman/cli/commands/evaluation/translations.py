@@ -151,12 +151,8 @@ def translations(
 
 def _other_scores(model: Path) -> Callable[..., None] | None:
     """Return the command that scores a model that does not translate on its own test set; None without such a set."""
-    from dragoman.base.files import run_of
-    from dragoman.data.held_out.documents import TEST
-    from dragoman.data.held_out.examples import find_examples
-    from dragoman.data.held_out.sets import FOLDER
+    from dragoman.evaluation.stored_test_set import has_documents, has_examples
 
-    sets = run_of(model) / FOLDER
-    if find_examples(sets, "test") is not None:
+    if has_examples(model):
         return labels
-    return perplexity if (sets / TEST).is_file() else None
+    return perplexity if has_documents(model) else None
