@@ -250,3 +250,27 @@ def test_baselines_divide_texts_by_the_rules_of_their_language(tmp_path: Path) -
     assert held_out.sources == [f"summarize: {german} TL;DR"] and held_out.contents == [german]
     assert dict(baselines(held_out, {"rougeL"}, "de"))["first sentence"] == ["Er kommt bzw. Sie geht."]
     assert dict(baselines(held_out, {"rougeL"}, "en"))["first sentence"] != ["Er kommt bzw. Sie geht."]
+
+
+def test_sets_that_are_held_out_are_scored_without_arguments(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = toy(tmp_path, "text_to_text", max_steps=2)
+    labels = [{"source": f"the {first} and the {second} box", "label": first} for first in WORDS for second in WORDS]
+    recipe["data"]["train"]["pairs"] = str(write_objects(tmp_path / "all.jsonl", labels))
+    del recipe["data"]["valid"]
+    train(recipe, quiet=True)
+    run = tmp_path / "run"
+    assert read_config(run)["data"]["held_out"] == {"valid": 2, "test": 2, "seed": 1}
+    test = run / "held_out" / "test.records.jsonl"
+    assert main(["evaluate", str(run), "--json", "--metric", "exact_match"]) == 0
+    own = json.loads(capsys.readouterr().out)
+    assert main(["evaluate", "outputs", str(run), "--test", str(test), "--json", "--metric", "exact_match"]) == 0
+    assert json.loads(capsys.readouterr().out)["systems"] == own["systems"]
+    assert main(["evaluate", str(run), "--tokenized", "en"]) == 2
+    assert "--tokenized can only be used with a translation model" in capsys.readouterr().err
+    assert main(["evaluate", "outputs", str(run), "template.source=x"]) == 2
+    assert "KEY=VALUE can only be used with --test FILE" in capsys.readouterr().err
+    sets = {path: path.read_bytes() for path in (run / "held_out").iterdir()}
+    assert main(["train", "--resume", "--out", str(run), "train.max_steps=3", "--quiet"]) == 0
+    assert {path: path.read_bytes() for path in (run / "held_out").iterdir()} == sets

@@ -95,6 +95,18 @@ def _example_files(folder: Path) -> list[tuple[Path, str | None]]:
     return [*own, *((path, each.name) for each in inner for path in find_examples(each, "test"))]
 
 
+def stored_records(folder: Path) -> list[CorpusConfig]:
+    """Return the test sets of a model that writes texts of records: those of its recipe, or what training held out.
+
+    Raises ConfigError if there are none, and ModelError if `folder` is not a model folder.
+    """
+    corpora = _test_sets(folder)
+    if not corpora:
+        raise ConfigError(f"{folder} has no test set of its own: give one with --test FILE")
+    info(f"Test set: {', '.join(map(_describe, corpora))}")
+    return list(corpora)
+
+
 def has_documents(folder: Path) -> bool:
     """Return whether the run of a model folder held out documents."""
     return (run_of(folder) / FOLDER / TEST).is_file()

@@ -17,6 +17,7 @@ from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
 from dragoman.data.corpora.readers import HeldOutRecords, read_references
 from dragoman.evaluation.evaluate import score_systems
 from dragoman.evaluation.results import Evaluation
+from dragoman.evaluation.stored_test_set import stored_records
 from dragoman.evaluation.test_set import TestSet, warn_of_size
 from dragoman.inference.load import model_for
 from dragoman.metrics.registry import METRICS, metric_of, metrics_with
@@ -41,16 +42,16 @@ def _writes(config: Mapping[str, Any]) -> bool:
 
 
 def _validation_set(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of the first validation set, or an empty mapping without validation data."""
+    """Return the settings of the first validation set, or of the first training corpus from which it was held out."""
     data = config.get("data")
-    sets = data.get("valid") if isinstance(data, Mapping) else None
+    sets = (data.get("valid") or data.get("train")) if isinstance(data, Mapping) else None
     first = sets[0] if isinstance(sets, list) and sets else sets
     return dict(first) if isinstance(first, Mapping) else {}
 
 
 def evaluate_outputs(
     models: str | Path | Sequence[str | Path],
-    test: str | Path,
+    test: str | Path | CorpusConfig | None = None,
     settings: Overrides = (),
     *,
     metric: Sequence[str] | None = None,
@@ -66,10 +67,11 @@ def evaluate_outputs(
     the first sentence and a random sentence of each text; for labels, the most frequent label.
 
     models: folders of the task `summarization` or `text_to_text`, or language models that were trained with templates.
-    test: a file in the format of the first model's `data.valid`. settings: other settings of the file, such as
-    `{"template.source": "{abstract}"}`. metric: keys of metrics (default: those of the model's validation; for a
-    language model, ROUGE). beam: beam size (default: that of the model; language models generate greedily). device,
-    threads: as in `Translator.load`.
+    test: a file in the format of the first model's `data.valid`, or of `data.train` if the run names no validation
+    set; a corpus with its settings; None: the test set that the run names (`data.test`) or has held out. settings:
+    other settings of the file, such as `{"template.source": "{abstract}"}`. metric: keys of metrics (default: those of
+    the model's validation; for a language model, ROUGE). beam: beam size (default: that of the model; language models
+    generate greedily). device, threads: as in `Translator.load`.
 
     Raises ConfigError for a model of another task and for an unknown metric or setting, DataError if the file cannot be
     read, and the errors of `Translator` and `LanguageModel`.
@@ -92,7 +94,16 @@ def evaluate_outputs(
             )
     with quietly(quiet):
         use_threads(threads)
-        corpus = corpus_like_validation(folders[0], configs[0], Path(test), settings)
+        if test is None:
+            corpus, *others = stored_records(folders[0])
+            if others:
+                raise ConfigError(
+                    f"{folders[0]} has several test sets, choose one of them: {', '.join(map(str, others))}"
+                )
+        elif isinstance(test, CorpusConfig):
+            corpus = test
+        else:
+            corpus = corpus_like_validation(folders[0], configs[0], Path(test), settings)
         held_out = read_references(corpus)
         systems = [
             (

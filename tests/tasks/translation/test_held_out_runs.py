@@ -137,8 +137,3 @@ def test_several_languages_need_a_choice(run: Path) -> None:
         dragoman.evaluate("several", quiet=True)
     chosen = dragoman.evaluate("several", to="fr", metric=["chrf"], beam=1, quiet=True)
     assert len(chosen.systems[0].translations) == 3
-
-
-def test_texts_of_other_tasks_are_not_held_out(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["train", "task.kind=text_to_text", "data.train.pairs=pairs.tsv", "--out", "other"]) == 2
-    assert "only pairs of sentences can be held out" in capsys.readouterr().err

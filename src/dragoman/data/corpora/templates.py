@@ -57,7 +57,8 @@ class Record(NamedTuple):
 
     line: line of the corpus, counted from 1. source: the source. targets: one target, or alternatives. content: the
     texts of the fields of the source, one per line, without the words of the template. sentences: the elements of the
-    first field of the source that contains a list; empty if no field does.
+    first field of the source that contains a list; empty if no field does. longest: the text of the longest field of
+    the source, such as the context of a question.
     """
 
     line: int
@@ -65,6 +66,7 @@ class Record(NamedTuple):
     targets: tuple[str, ...]
     content: str
     sentences: tuple[str, ...]
+    longest: str = ""
 
 
 def fill_templates(templates: TemplateConfig, line: int, location: str, value: Callable[[str], Any]) -> Record:
@@ -90,7 +92,7 @@ def fill_templates(templates: TemplateConfig, line: int, location: str, value: C
         if len(texts) > 1 and len(targets) > 1:
             raise DataError(f"{location}: the target has several lists. Use one list in `template.target`.")
         targets = tuple(each + part.text + other for each in targets for other in texts)
-    return Record(line, text, targets, "\n".join(filter(str.strip, content)), sentences)
+    return Record(line, text, targets, "\n".join(filter(str.strip, content)), sentences, max(content, key=len))
 
 
 def _texts(value: Any, field: str, location: str) -> tuple[str, ...]:

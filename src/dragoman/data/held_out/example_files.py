@@ -55,10 +55,16 @@ def save_examples(folder: Path, sets: HeldOutExamples[Any]) -> None:
     for part, examples in zip(PARTS, (sets.valid, sets.test), strict=True):
         if not examples or find_examples(folder, part):
             continue
-        chosen = next(each for each in _FORMATS if isinstance(examples[0], each.examples))
         for tag, group in groupby(examples, lambda example: getattr(example, "tag", "")):
-            stem = f"{part}.{quote(tag, safe='')}" if tag else part
-            (folder / f"{stem}.{chosen.suffix}").write_text("".join(chosen.write(list(group))), encoding="utf-8")
+            write_examples(folder, f"{part}.{quote(tag, safe='')}" if tag else part, list(group))
+
+
+def write_examples(folder: Path, stem: str, examples: Sequence[Any]) -> Path:
+    """Write a file of examples of one kind, at least one, and return its path. stem: its name without the suffix."""
+    chosen = next(each for each in _FORMATS if isinstance(examples[0], each.examples))
+    path = folder / f"{stem}.{chosen.suffix}"
+    path.write_text("".join(chosen.write(examples)), encoding="utf-8")
+    return path
 
 
 def find_examples(folder: Path, part: str) -> list[Path]:

@@ -1,4 +1,4 @@
-"""`HeldOutSets`: the validation and test sets that were held out from corpora, in line-aligned files."""
+"""`HeldOutSets`: the validation and test sets that were held out from corpora, in line-aligned files or of records."""
 
 import json
 import shutil
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from dragoman.base.errors import DataError
 from dragoman.base.files import atomic_folder, run_of
@@ -16,11 +16,16 @@ from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.corpora.items import Pair
 from dragoman.data.corpora.readers import read_sides
 from dragoman.data.held_out.config import HeldOutConfig, Sizes
+from dragoman.data.held_out.records import hold_out_records, stored_record_corpus, write_records
 from dragoman.data.held_out.split import Cleaning, select_pairs
 from dragoman.data.preparation.fingerprint import file_digest
 
 FOLDER = "held_out"
 """The folder of the sets in a run folder."""
+
+HeldOutUnit = Literal["sentences", "texts", "labels"]
+"""What pairs consist of. sentences: no sentence of a set is in another one, on either side. texts: whole records, none
+of whose texts and targets is in another set. labels: as texts, but targets may be in all sets."""
 
 _CONTENTS = "sets.json"
 _VERSION = "1"
@@ -87,6 +92,12 @@ def sentence_keys(corpora: Sequence[CorpusConfig]) -> SentenceKeys:
     return SentenceKeys.of(pair for corpus in corpora for pair in zip(*read_sides(corpus), strict=True))
 
 
+def left_out_keys(corpora: Sequence[CorpusConfig], unit: HeldOutUnit) -> SentenceKeys:
+    """Return the texts of held-out corpora that must not be in training. unit: of what their pairs consist."""
+    keys = sentence_keys(corpora)
+    return SentenceKeys(keys.sources, frozenset()) if unit == "labels" else keys
+
+
 def hold_out(
     corpora: Sequence[CorpusConfig],
     config: HeldOutConfig,
@@ -95,14 +106,16 @@ def hold_out(
     *,
     named: tuple[Sequence[CorpusConfig], Sequence[CorpusConfig]] = ((), ()),
     scoring: PairScoring | None = None,
+    unit: HeldOutUnit = "sentences",
 ) -> HeldOutSets:
     """Hold out a validation and a test set from corpora, or open the sets that an earlier call stored.
 
     cleaning: the rules of each corpus. folder: folder of prepared data, in which the sets are stored under a
     fingerprint of the corpora and settings. named: validation and test sets that the recipe names, which replace those
-    that would be held out. scoring: as in `clean`. Raises the errors of `select_pairs`.
+    that would be held out. scoring: as in `clean`. unit: of what pairs consist. Raises the errors of `select_pairs`.
     """
     parts = [_VERSION, config.model_dump_json(), "" if scoring is None else scoring.fingerprint]
+    parts += [] if unit == "sentences" else [unit]
     parts += [repr([str(each) for each in group]) for group in named]
     for corpus in (*corpora, *named[0], *named[1]):
         parts += [corpus.model_dump_json(exclude={"weight"}), cleaning(corpus).fingerprint()]
@@ -113,12 +126,17 @@ def hold_out(
         return found
     needed = Sizes(int(not named[0]), int(not named[1]))
     known = sentence_keys((*named[0], *named[1]))
-    selection = select_pairs(corpora, config, cleaning, scoring=scoring, named=needed, known=known)
     with atomic_folder(path, replace=True) as temporary:
-        content = {
-            "valid": _write(temporary, "valid", corpora, selection.valid),
-            "test": _write(temporary, "test", corpora, selection.test),
-        }
+        if unit == "sentences":
+            selection = select_pairs(corpora, config, cleaning, scoring=scoring, named=needed, known=known)
+            pairs = {"valid": selection.valid, "test": selection.test}
+            content = {part: _write(temporary, part, corpora, each) for part, each in pairs.items()}
+        else:
+            chosen = hold_out_records(
+                corpora, config, cleaning, compares_targets=unit == "texts", named=needed, known=known
+            )
+            rows = dict(zip(("valid", "test"), chosen, strict=True))
+            content = {part: write_records(temporary, part, corpora, each) for part, each in rows.items()}
         (temporary / _CONTENTS).write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     found = HeldOutSets.load(path)
     assert found is not None
@@ -156,12 +174,16 @@ def _write(
 
 def _corpus(folder: Path, entry: dict[str, Any]) -> CorpusConfig:
     """Return a stored set. Its name tells its origin, because the names of its files do not."""
+    if "file" in entry:
+        corpus = stored_record_corpus(folder, entry)
+        return corpus.model_copy(update={"name": _name(entry, corpus.all_tags)})
     settings = {key: value for key, value in entry.items() if key not in ("pairs", "corpora", "source", "target")}
-    names = ", ".join(entry["corpora"][:2]) + (", …" if len(entry["corpora"]) > 2 else "")
-    tags = "".join(f" ({tag})" for tag in filter(None, (settings["target_language"], *settings["tags"])))
+    tags = tuple(filter(None, (settings["target_language"], *settings["tags"])))
     return CorpusConfig(
-        source=folder / entry["source"],
-        target=folder / entry["target"],
-        name=f"{entry['pairs']:,} pairs held out from {names}{tags}",
-        **settings,
+        source=folder / entry["source"], target=folder / entry["target"], name=_name(entry, tags), **settings
     )
+
+
+def _name(entry: dict[str, Any], tags: Sequence[str]) -> str:
+    names = ", ".join(entry["corpora"][:2]) + (", …" if len(entry["corpora"]) > 2 else "")
+    return f"{entry['pairs']:,} pairs held out from {names}{''.join(f' ({tag})' for tag in tags)}"

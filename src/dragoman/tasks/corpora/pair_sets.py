@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
@@ -13,7 +13,7 @@ from dragoman.data.cleaning.report import CleaningReport
 from dragoman.data.cleaning.sentence_keys import SentenceKeys
 from dragoman.data.corpora.corpus import Corpora, CorpusConfig
 from dragoman.data.held_out.config import HeldOutConfig
-from dragoman.data.held_out.sets import FOLDER, HeldOutSets, hold_out, sentence_keys
+from dragoman.data.held_out.sets import FOLDER, HeldOutSets, HeldOutUnit, hold_out, left_out_keys
 from dragoman.statistical.alignment.pair_scoring import pair_scoring
 from dragoman.tasks.corpora.held_out_setting import HeldOutSetting
 from dragoman.tasks.corpora.prepared_folder import prepared_folder
@@ -22,6 +22,8 @@ from dragoman.training.run.folder import contains_run
 
 class PairSetsConfig(HeldOutSetting):
     """Base class of `data` sections of tasks that learn from sentence pairs. Subclasses list the sets."""
+
+    held_out_unit: ClassVar[HeldOutUnit] = "sentences"
 
     if TYPE_CHECKING:
         cleaning: CleaningConfig
@@ -87,12 +89,13 @@ class PairSets:
                 prepared_folder(out),
                 named=(data.valid_sets, data.test_sets),
                 scoring=pair_scoring(data.cleaning),
+                unit=data.held_out_unit,
             )
         excluded = [] if stored is None else [*stored.valid, *stored.test]
         if data.cleaning.held_out:
             excluded += [*data.valid_sets, *data.test_sets]
         valid = data.valid_sets or (() if stored is None else stored.valid)
-        return cls(valid, stored, sentence_keys(excluded) if excluded else None)
+        return cls(valid, stored, left_out_keys(excluded, data.held_out_unit) if excluded else None)
 
     def complete(self, data: Any) -> Any:
         """Return the `data` section with the numbers of held-out pairs instead of null."""

@@ -1,11 +1,12 @@
 """`TextToTextRun` and `SummarizationRun`, the settings of runs whose sources and targets are texts of any kind."""
 
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from dragoman.data.batches.plan import BatchConfig
 from dragoman.data.cleaning.config import CleaningConfig
+from dragoman.data.held_out.sets import HeldOutUnit
 from dragoman.metrics.registry import ValidationMetricName
 from dragoman.tasks.translation.config import DataConfig, TranslationLoopConfig, TranslationRun
 from dragoman.training.task import Task
@@ -44,19 +45,18 @@ class TextToTextCleaningConfig(CleaningConfig):
 class TextToTextDataConfig(DataConfig):
     """Corpora and their batching."""
 
+    held_out_unit: ClassVar[HeldOutUnit] = "labels"
+
     cleaning: TextToTextCleaningConfig = Field(
         TextToTextCleaningConfig(), description="Cleaning rules for training pairs."
     )
     batch: BatchConfig = Field(BatchConfig(tokens=4096), description="Batching of training pairs.")
 
-    @model_validator(mode="after")
-    def _names_validation_set(self) -> "TextToTextDataConfig":
-        if self.holds_out or self.cleaning.held_out:
-            raise ValueError(
-                "only pairs of sentences can be held out from a corpus, because different texts may have the same "
-                "target, such as a label: give a validation set, data.valid, and leave out held_out"
-            )
-        return self
+
+class SummarizationDataConfig(TextToTextDataConfig):
+    """Corpora and their batching."""
+
+    held_out_unit: ClassVar[HeldOutUnit] = "texts"
 
 
 class TextToTextLoopConfig(TranslationLoopConfig):
@@ -112,4 +112,5 @@ class SummarizationRun(TextToTextRun):
     """A run that trains a summarizer: the top level of a recipe with `task: {kind: summarization}`."""
 
     task: SummarizationTask = Field(description="Task to learn.")  # type: ignore[assignment]
+    data: SummarizationDataConfig = Field(description="Corpora, cleaning, batches.")
     train: SummarizationLoopConfig = Field(SummarizationLoopConfig(), description="Training loop.")

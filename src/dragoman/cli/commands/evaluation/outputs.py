@@ -1,7 +1,7 @@
 """`dragoman evaluate outputs`: score the summaries, labels or answers that models write."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,9 +9,12 @@ from dragoman.cli.command import command
 from dragoman.cli.commands.evaluation.options import Compare, Json, TestSettings, print_json
 from dragoman.cli.options import Beam, Device, Model, Quiet, Threads
 
+if TYPE_CHECKING:
+    from dragoman.data.corpora.corpus import CorpusConfig
+
 
 @command(
-    "dragoman evaluate outputs runs/summaries --test test.jsonl",
+    "dragoman evaluate outputs runs/summaries",
     "dragoman evaluate outputs runs/summaries --test test.jsonl --metric rouge1",
     files="--test",
 )
@@ -20,9 +23,13 @@ def outputs(
     settings: TestSettings = None,
     *,
     test: Annotated[
-        list[Path],
-        typer.Option("--test", help="Texts with summaries, labels or answers, as in data.valid; repeatable."),
-    ],
+        list[Path] | None,
+        typer.Option(
+            "--test",
+            help="Texts with summaries, labels or answers, as in data.valid; repeatable (default: data.test, or what "
+            "training held out).",
+        ),
+    ] = None,
     compare: Compare = None,
     metric: Annotated[
         list[str] | None,
@@ -41,8 +48,13 @@ def outputs(
 
     The model is compared with the others and with simple baselines by paired bootstrap.
     """
+    from dragoman.base.errors import reject_options
+    from dragoman.evaluation.stored_test_set import stored_records
     from dragoman.evaluation.text_to_text import evaluate_outputs
 
+    if not test:
+        reject_options({"KEY=VALUE": settings}, "with --test FILE")
+    tests: list[Path | CorpusConfig] = [*(test or stored_records(model))]
     models = [model, *(compare or [])]
     results = [
         (
@@ -58,7 +70,7 @@ def outputs(
                 threads=threads,
             ),
         )
-        for each in test
+        for each in tests
     ]
     if as_json:
         values = [{"test": str(each), **result.as_json()} for each, result in results]

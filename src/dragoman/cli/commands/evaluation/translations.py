@@ -10,6 +10,7 @@ from dragoman.cli.arguments import check_settings, pairs_of
 from dragoman.cli.command import command
 from dragoman.cli.commands.evaluation.labels import labels
 from dragoman.cli.commands.evaluation.options import Json, print_json
+from dragoman.cli.commands.evaluation.outputs import outputs
 from dragoman.cli.commands.evaluation.perplexity import perplexity
 from dragoman.cli.option_groups import SearchOptions
 from dragoman.cli.options import BatchSize, Device, Divide, Ensemble, PairsFile, Quiet, SearchSettings, System, Threads
@@ -108,7 +109,11 @@ def translations(
 
     files = (reference, hypothesis, source, pairs, search, ensemble)
     if model is not None and not any(files) and (scores := _other_scores(model)) is not None:
-        scores(model, as_json=as_json, device=device, threads=threads)
+        own = {} if scores is outputs else {"--metric": metric}
+        others = {"--tokenized": tokenized, "--examples": examples, "--learning-curve": learning_curve or None}
+        reject_options({**own, **others}, "with a translation model")
+        chosen = {"metric": metric} if scores is outputs else {}
+        scores(model, as_json=as_json, device=device, threads=threads, **chosen)
         return
     if str(model).startswith("pairs."):  # without a model, the first argument is a setting
         model, search = None, [str(model), *(search or [])]
@@ -152,7 +157,10 @@ def translations(
 def _other_scores(model: Path) -> Callable[..., None] | None:
     """Return the command that scores a model that does not translate on its own test set; None without such a set."""
     from dragoman.evaluation.stored_test_set import has_documents, has_examples
+    from dragoman.evaluation.text_to_text import writes_outputs
 
+    if writes_outputs(model) and not has_documents(model):
+        return outputs
     if has_examples(model):
         return labels
     return perplexity if has_documents(model) else None
