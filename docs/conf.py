@@ -22,9 +22,8 @@ extensions = [
     "notebook_pages",
     "page_notebooks",
     "repository_files",
-    "page_texts",
+    "passages",
     "prose_docstrings",
-    "searched_numbers",
 ]
 root_doc = "index"
 exclude_patterns = ["site", "**/.ipynb_checkpoints"]
@@ -52,7 +51,6 @@ html_theme = "furo"
 html_title = "dragoman"
 html_static_path = ["site/static"]
 html_css_files = ["dragoman.css"]
-html_js_files = ["search_from_disk.js"]
 html_search_scorer = str(DOCS / "site" / "search_order.js")
 html_show_sphinx = False
 html_copy_source = False

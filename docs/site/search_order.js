@@ -1,95 +1,280 @@
-// The order of search results. Sphinx includes this file after its search, whose functions it may therefore replace.
+// The search of the site. Sphinx includes this file after its own search, whose functions it replaces.
 //
-// Sphinx scores a page by its best word and drops pages that lack a word. Here, every word counts, rare ones most, and
-// a page may lack some: visitors type questions in their own words. Pages that tell how to do something come first, and
-// the history of measurements last.
+// Visitors type questions in their own words, and a question is answered by a section, not by a page. So each section is
+// ranked by its words (BM25, Robertson & Zaragoza 2009): rare words count most, words of a heading more than words of the
+// text, and a section may lack some. The sections are in passages.js, which passages.py writes.
 
-// The variables are declared with var, because the search declares Scorer once more.
-var FOLDERS = [
-  [/^(start|how-to)\//, 6],
-  [/^(paths|reference|explanation|results)\//, 3],
-  [/^EXPERIMENTS$/, -6],
-  [/^how-to(\/\w+)?\/index$/, -6], // lists of pages, which have the words of all of them
+/** Factors of the score of pages: those that tell how to do something come first, the history of measurements last. */
+const FOLDERS = [
+  [/^(?!start\/tutorial).*index$/, 0.7], // lists of pages, which have the words of all of them
+  [/^(start|paths|questions)\//, 1.2],
+  [/^how-to\//, 1.15],
+  [/^lecture\//, 0.9],
+  [/^reference\/(api|cli|settings|http)\b/, 0.8],
+  [/^(EXPERIMENTS|architecture|lecture\/decks|reference\/variants)$/, 0.6],
 ];
 
-var Scorer = {
-  score: ([page, title, anchor, description, score]) =>
-    score + FOLDERS.reduce((sum, [folder, points]) => sum + (folder.test(page) ? points : 0), 0),
-  // as Sphinx
-  objNameMatch: 11,
-  objPartialMatch: 6,
-  objPrio: { 0: 15, 1: 5, 2: -5 },
-  objPrioDefault: 0,
-  title: 15,
-  partialTitle: 7,
-  term: 5,
-  partialTerm: 2,
-};
+/** How often a word counts in the title of the page, the heading of the section, its text, and its commands and code. */
+const FIELDS = { title: 1.6, heading: 2.5, text: 1, code: 0.2 };
 
-// Sphinx ignores most words that say nothing about the answer, but not these.
-for (const word of ["can", "get", "may", "use"]) stopwords.add(word);
+/** BM25: after how many occurrences further ones add little, and how much long sections are discounted. */
+const SATURATION = 1.6;
+const LENGTH = 0.6;
 
-// Sphinx drops numbers from queries. The index has those of three or more digits (searched_numbers.py).
-var parseWithoutNumbers = Search._parseQuery;
-Search._parseQuery = (query) => {
-  const [whole, searchTerms, excludedTerms, highlightTerms, objectTerms] = parseWithoutNumbers(query);
-  for (const number of splitQuery(query).filter((word) => /^\d{3,}$/.test(word))) {
-    searchTerms.add(number);
-    highlightTerms.add(number);
-  }
-  return [whole, searchTerms, excludedTerms, highlightTerms, objectTerms];
-};
+/** How much a section gains whose heading, or the page whose title, has nothing but words that were typed. A short
+ * heading, such as Settings, gains less: its words count as if COMMON points of other words stood beside them. */
+const COVERED = 1;
+const COMMON = 4;
 
-/** A page is found if it has words with this fraction of the weight of all words. */
-var LEAST_SHARE = 0.4;
+/** The part that the page as a whole has in the score of its sections. */
+const PAGE = 0.3;
 
-/** Points of a word in the title of a page; `Scorer.title` is for all headings. */
-var TITLE = 18;
+/** What two words gain that stand together as they were typed, such as beam search. */
+const TOGETHER = 0.4;
 
-/** Spellings, after the search has removed endings. */
-var SPELLINGS = [
-  [/^finetun$/, "tune"], // finetune: the pages have fine-tune
-  [/iz$/, "is"], // quantize: the pages are in British English
+/** What a word is worth that has the same meaning, or only begins like the one that was typed. */
+const SIMILAR = 0.5;
+
+/** Words with the same meaning, here. */
+const SYNONYMS = [
+  "plot draw picture visualise visualisation show heatmap diagram image figure",
+  "laptop computer machine",
+  "ram memory",
+  "gpu cuda graphics",
+  "cpu processor core",
+  "subword bpe byte-pair tokeniser segmentation sentencepiece vocabulary",
+  "fast quick speed slow faster throughput accelerate latency",
+  "resume continue restart",
+  "glossary terminology term dictionary",
+  "exercise homework assignment task",
+  "class classroom lesson lecture course student teach teacher lecturer",
+  "crash fail error failure exception traceback",
+  "bad wrong poor nonsense garbage faulty",
+  "metric score measure bleu",
+  "maximum limit restrict",
+  "container docker podman compose kubernetes",
+  "service systemd daemon boot",
+  "proxy nginx caddy apache",
+  "https tls ssl certificate encrypt",
+  "key password token authentication",
+  "hallucination invent hallucinate",
+  "corpus dataset data bitext",
+  "recurrent rnn lstm gru",
+  "simultaneous concurrent parallel",
+  "weight parameter",
+  "remove delete drop filter",
+  "install installation setup",
+  "domain adaptation specialise fine-tune finetune retrain",
+  "multiple several",
+  "int8 quantise quantisation quantization",
+  "usage utilisation consumption need",
+  "compatible upgrade version",
+  "multilingual languages bilingual",
+  "custom own",
+  "improve better",
+  "pair sentence",
+  "setting option hyperparameter configuration config recipe",
+  "reproduce reproducible deterministic seed",
+  "monolingual unpaired",
+  "small tiny little few low-resource",
+  "stop end finish",
+  "evaluate evaluation test quality",
+  "save store write",
+  "user client visitor",
+  "spreadsheet excel csv",
+  "name entity",
+  "explain understand why",
 ];
 
-/** Returns the points of each page for a word: more if a heading has it, fewer if it only begins a word. */
-function pointsOfWord(typed) {
-  const word = SPELLINGS.reduce((spelled, [other, ours]) => spelled.replace(other, ours), typed);
-  const points = new Map();
-  const add = (found, score) =>
-    [found ?? []].flat().forEach((page) => points.set(page, Math.max(score, points.get(page) ?? 0)));
-  const { terms, titles, titleterms } = Search._index;
-  for (const [index, whole, part] of [
-    [terms, Scorer.term, Scorer.partialTerm],
-    [titleterms, Scorer.title, Scorer.partialTitle],
-  ]) {
-    if (Object.hasOwn(index, word)) add(index[word], whole);
-    else if (word.length > 2)
-      for (const term of Object.keys(index)) if (term.startsWith(word)) add(index[term], part);
-  }
+/** Returns the words of a text, without endings and with one spelling for British and American English. */
+const wordsOf = (() => {
   const stemmer = new Stemmer();
-  for (const page of points.keys())
-    if (splitQuery(titles[page].toLowerCase()).some((each) => stemmer.stemWord(each) === word)) points.set(page, TITLE);
-  return points;
+  const stems = new Map();
+  const stem = (word) => {
+    if (!stems.has(word)) {
+      const british = word.replace(/(?<=..)iz(?=(e|ed|es|er|ers|ing|ation|ations)$)/, "is").replace(/(?<=[bilv])our/, "or");
+      stems.set(word, stemmer.stemWord(british));
+    }
+    return stems.get(word);
+  };
+  // Counts say little, but 429 and 0.0.0.0 are names; the figures of measurements, such as 0.429, are words of their own.
+  const isKept = (word) => !stopwords.has(word) && (/^\d/.test(word) ? word.length > 2 : word.length > 1);
+  return (text, isQuery = false) => {
+    const typed = text.toLowerCase().replaceAll("machine translation", "translation").match(/\d+(?:[.,]\d+)+|\p{L}+(?:-\p{L}+)+|[\p{L}\p{N}]+/gu) ?? [];
+    // low-resource is found as low-resource, as lowresource and as low resource
+    const written = (word) => [word.replaceAll("-", ""), ...(isQuery ? [] : word.split("-"))];
+    const parts = typed.flatMap((word) => (word.includes("-") ? written(word) : [word]));
+    return parts.filter(isKept).map(stem);
+  };
+})();
+
+// Sphinx ignores most words that say nothing about the answer, but not these; the languages are those of the examples.
+const SILENT = `can could get may use using would should must want need help please possible way one also practice question
+  best option trying like kindly english german french en de fr`;
+for (const word of SILENT.split(/\s+/)) stopwords.add(word);
+
+const synonymsOf = new Map();
+for (const group of SYNONYMS.map((line) => wordsOf(line)))
+  for (const word of group) synonymsOf.set(word, [...(synonymsOf.get(word) ?? []), ...group.filter((each) => each !== word)]);
+
+/** Counts words: the sections and pages, and for each word how much of it each of them has. */
+class Passages {
+  constructor(pages) {
+    this.sections = [];
+    this.pages = pages.map(([name]) => name);
+    const whole = [];
+    pages.forEach(([, passages], page) => {
+      const title = passages[0]?.[1] ?? "";
+      const all = { title: wordsOf(title), heading: [], text: [], code: [] };
+      passages.forEach(([anchor, heading, prose, code], index) => {
+        const [text, commands] = [wordsOf(prose), wordsOf(code)];
+        const fields = { title: all.title, heading: index ? wordsOf(heading) : all.title, text, code: commands };
+        this.sections.push({ page, anchor, title, heading, text: prose || code, fields });
+        if (index) all.heading.push(...fields.heading);
+        all.text.push(...text);
+        all.code.push(...commands);
+      });
+      whole.push(all);
+    });
+    this.ofSections = Passages.postings(this.sections.map((section) => section.fields));
+    this.ofPages = Passages.postings(whole);
+  }
+
+  /** Returns for each word a map from the number of a document to the points of the word there, before its rarity. */
+  static postings(documents) {
+    const lengths = documents.map(({ text }) => text.length + 20);
+    const mean = lengths.reduce((sum, length) => sum + length, 0) / Math.max(1, lengths.length);
+    const words = new Map();
+    documents.forEach((fields, number) => {
+      const counts = new Map();
+      for (const [field, factor] of Object.entries(FIELDS))
+        for (const word of field === "text" ? fields.text : new Set(fields[field])) {
+          const norm = field === "text" ? 1 - LENGTH + (LENGTH * lengths[number]) / mean : 1;
+          counts.set(word, (counts.get(word) ?? 0) + factor / norm);
+        }
+      for (const [word, count] of counts) {
+        if (!words.has(word)) words.set(word, new Map());
+        words.get(word).set(number, count / (count + SATURATION));
+      }
+    });
+    for (const points of words.values()) {
+      const rarity = Math.log(1 + documents.length / points.size);
+      for (const [number, value] of points) points.set(number, value * rarity);
+    }
+    return words;
+  }
+
+  /** Returns the points of each document for a word that was typed, of its synonyms, or of words that begin like it. */
+  static points(postings, word) {
+    const points = new Map(postings.get(word) ?? []);
+    let similar = synonymsOf.get(word) ?? [];
+    if (points.size === 0 && similar.length === 0 && word.length > 3)
+      similar = [...postings.keys()].filter((each) => each.startsWith(word) || (each.length > 3 && word.startsWith(each)));
+    for (const other of similar)
+      for (const [number, value] of postings.get(other) ?? [])
+        points.set(number, Math.max(points.get(number) ?? 0, SIMILAR * value));
+    return points;
+  }
+
+  static scores(postings, words) {
+    const scores = new Map();
+    for (const word of words)
+      for (const [number, value] of Passages.points(postings, word)) scores.set(number, (scores.get(number) ?? 0) + value);
+    return scores;
+  }
+
+  rarity(word) {
+    return Math.log(1 + this.sections.length / (this.ofSections.get(word)?.size ?? 1));
+  }
+
+  /** Returns the points for words that stand together in a section, or in its headings, as they were typed. */
+  together({ title, heading, text }, words) {
+    const pairs = words.slice(1).map((word, index) => [words[index], word]);
+    const isIn = (field, [one, other]) => field.some((word, index) => word === one && field[index + 1] === other);
+    const found = pairs.filter((pair) => [title, heading, text].some((field) => isIn(field, pair)));
+    return found.reduce((sum, [one, other]) => sum + (TOGETHER * (this.rarity(one) + this.rarity(other))) / 2, 0);
+  }
+
+  /** Returns the fraction of the words of a heading that were typed, weighted by their rarity. */
+  covered(heading, near) {
+    const weights = [...new Set(heading)].map((word) => [this.rarity(word), near.get(word) ?? 0]);
+    const total = weights.reduce((sum, [weight]) => sum + weight, 0);
+    return weights.reduce((sum, [weight, typed]) => sum + weight * typed, 0) / (total + COMMON);
+  }
+
+  /** Returns the best section of each page, the best page first. */
+  find(typed) {
+    const words = [...new Set(typed)];
+    const near = new Map(words.flatMap((word) => (synonymsOf.get(word) ?? []).map((other) => [other, SIMILAR])));
+    for (const word of words) near.set(word, 1);
+    const pages = Passages.scores(this.ofPages, words);
+    const best = new Map();
+    for (const [number, points] of Passages.scores(this.ofSections, words)) {
+      const section = this.sections[number];
+      const name = this.pages[section.page];
+      const factor = FOLDERS.reduce((product, [folder, each]) => (folder.test(name) ? product * each : product), 1);
+      const covered = Math.max(this.covered(section.fields.heading, near), this.covered(section.fields.title, near));
+      const whole = PAGE * (pages.get(section.page) ?? 0);
+      const score = factor * (1 + COVERED * covered) * (points + this.together(section.fields, typed) + whole);
+      if (score > (best.get(section.page)?.score ?? 0)) best.set(section.page, { ...section, name, score });
+    }
+    return [...best.values()].sort((one, other) => other.score - one.score);
+  }
 }
 
-// In place of Sphinx's function: the score is the mean of the points, weighted by the rarity of the words.
-Search.performTermsSearch = (searchTerms, excludedTerms) => {
-  const { docnames, titles, filenames } = Search._index;
-  const excluded = new Set([...excludedTerms].flatMap((word) => [...pointsOfWord(word).keys()]));
-  const pages = new Map();
-  let total = 0;
-  for (const word of searchTerms) {
-    const points = pointsOfWord(word);
-    if (points.size === 0) continue; // no page has it
-    const weight = Math.log(1 + docnames.length / points.size);
-    total += weight;
-    for (const [page, score] of points) {
-      const [sum, share] = pages.get(page) ?? [0, 0];
-      pages.set(page, [sum + weight * score, share + weight]);
-    }
+/** Pages shown at most, and characters of each. */
+const SHOWN = 20;
+const QUOTE = 260;
+
+/** Returns the part of a text with the most of the words; the beginning, if another part does not have more. */
+function quoteOf(text, words) {
+  const sentences = text.match(/.+?(?:[.:?!](?=\s)|$)\s*/gs) ?? [];
+  let best = [0, -1];
+  let start = 0;
+  for (const sentence of sentences) {
+    const found = new Set(wordsOf(text.slice(start, start + QUOTE)));
+    const count = words.filter((word) => found.has(word)).length;
+    if (count > best[1]) best = [start, count];
+    start += sentence.length;
   }
-  return [...pages]
-    .filter(([page, [, share]]) => share >= LEAST_SHARE * total && !excluded.has(page))
-    .map(([page, [sum]]) => [docnames[page], titles[page], "", null, sum / total, filenames[page], SearchResultKind.text]);
+  const end = best[0] + QUOTE;
+  const cut = end < text.length ? `${text.slice(best[0], end).replace(/\s+\S*$/, "")} …` : text.slice(best[0]);
+  return (best[0] > 0 ? "… " : "") + cut;
+}
+
+/** Adds text to an element. Words that were typed are marked. */
+function appendMarked(element, text, words) {
+  for (const part of text.split(/([\p{L}\p{N}-]+)/u)) {
+    if (wordsOf(part).some((word) => words.includes(word))) {
+      const mark = element.appendChild(document.createElement("span"));
+      mark.classList.add("highlighted");
+      mark.textContent = part;
+    } else element.append(part);
+  }
+}
+
+let passages = null; // counted when something is searched
+
+/** Returns the sections that answer a query, the best first. */
+function searchPassages(query) {
+  passages ??= new Passages(PASSAGES);
+  return passages.find(wordsOf(query, true));
+}
+
+// In place of Sphinx's functions
+Search.query = (query) => {
+  Search._parseQuery(query); // remembers the words that the page marks
+  const words = wordsOf(query, true);
+  const results = searchPassages(query).slice(0, SHOWN);
+  for (const { name, anchor, title, heading, text, score } of results) {
+    const item = Search.output.appendChild(document.createElement("li"));
+    const link = item.appendChild(document.createElement("a"));
+    link.href = name + DOCUMENTATION_OPTIONS.LINK_SUFFIX + anchor;
+    link.dataset.score = score.toFixed(2);
+    link.textContent = anchor ? `${title} › ${heading}` : title;
+    const context = item.appendChild(document.createElement("p"));
+    context.classList.add("context");
+    appendMarked(context, quoteOf(text, words), words);
+  }
+  _finishSearch(results.length);
 };

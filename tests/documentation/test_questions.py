@@ -267,6 +267,30 @@ AS_TYPED = [
 tried, the search showed that page first for nine of the first twenty and, after changes of titles and first lines, for
 six of the last ten."""
 
+FROM_TRACKERS = [
+    ("fairseq #3452", "command to translate a new text file into a target text file", "how-to/translating/a-file"),
+    ("fairseq #1422", "can I use it for low resource language", "paths/low-resource"),
+    ("fairseq #4296", "how to train a multi-lingual model", "how-to/training/several-languages"),
+    ("fairseq #309", "training other language pairs", "how-to/corpora/get-data"),
+    ("OpenNMT-py #210", "how to use pretrained embeddings from Glove", "how-to/corpora/vocabulary"),
+    ("OpenNMT-py #19", "great perplexity on training but useless translations", "questions/quality"),
+    ("pytorch-seq2seq #147", "how to add label smoothing", "lecture/smoothing"),
+    ("pytorch-seq2seq #123", "batch inference to speed up the translation", "how-to/translating/faster"),
+    ("argos-translate #143", "fine-tuning pretrained models", "how-to/training/fine-tune"),
+    ("argos-train #13", "how to improve training", "paths/own-corpus"),
+    ("mastodon #22894", "getting timeout (503) when translating", "how-to/serving/busy-servers"),
+    ("LibreTranslate #277", "does not start using Docker", "how-to/serving/systemd-and-containers"),
+    ("LibreTranslate #51", "limit to two languages", "questions/serving"),
+    ("LibreTranslate #132", "api key", "how-to/serving/keys-and-quotas"),
+    ("CTranslate2 #1017", "why has the quantized model no improvement in speed", "how-to/translating/faster"),
+    ("Joey NMT #143", "file translation results different from interactive outputs", "questions/translating"),
+    ("Sockeye #978", "step-by-step tutorial", "start/tutorial/index"),
+    ("own", "log to tensorboard", "questions/training"),
+    ("own", "why divide by square root of dimension in attention", "lecture/scaling"),
+    ("own", "count parameters of a model", "questions/training"),
+]
+"""Titles of issues, as they were written, and four of our own: the first page answers each of them."""
+
 
 def targets(page: Path) -> set[Path]:
     """Return the pages that a page links to."""
@@ -290,7 +314,7 @@ def test_every_page_is_three_clicks_from_the_front_page() -> None:
     found = clicks()
     pages = set(DOCS.rglob("*.md"))
     assert {DOCS / f"{question.page}.md" for question in [*QUESTIONS, *FOUND_FIRST]} <= pages
-    assert {DOCS / f"{page}.md" for *_, page in AS_TYPED} <= pages
+    assert {DOCS / f"{page}.md" for *_, page in [*AS_TYPED, *FROM_TRACKERS]} <= pages
     assert sorted(str(page.relative_to(DOCS)) for page in pages if found.get(page, CLICKS + 1) > CLICKS) == []
 
 
@@ -308,7 +332,7 @@ def test_headings_and_first_words_of_a_page_are_those_of_the_question(question: 
 def test_a_search_finds_the_page(request: pytest.FixtureRequest) -> None:
     """The search of the real site, in a browser."""
     index = SITE / "searchindex.js"
-    sources = [*DOCS.rglob("*.md"), DOCS / "site" / "search_order.js", DOCS / "site" / "searched_numbers.py"]
+    sources = [*DOCS.rglob("*.md"), DOCS / "site" / "search_order.js", DOCS / "site" / "passages.py"]
     if not index.exists() or any(source.stat().st_mtime > index.stat().st_mtime for source in sources):
         pytest.skip("there is no site of these pages: make docs")
     tab = request.getfixturevalue("browser").new_page()
@@ -316,9 +340,10 @@ def test_a_search_finds_the_page(request: pytest.FixtureRequest) -> None:
     tab.wait_for_function("Search.hasIndex()")
 
     def rank(words: str, page: str) -> float:
-        # results begin with the name of a page; the page shows the last one first
-        found = tab.evaluate("words => Search._performSearch(...Search._parseQuery(words))", words)
-        pages = [result[0] for result in reversed(found)]
+        """The position of a page. Short answers do not count before it, as they lead to the page."""
+        pages = tab.evaluate("words => searchPassages(words).map(result => result.name)", words)
+        if not page.startswith("questions/"):
+            pages = [each for each in pages if not each.startswith("questions/")]
         return pages.index(page) + 1 if page in pages else math.inf
 
     ranks = {question.words: rank(question.words, question.page) for question in [*QUESTIONS, *FOUND_FIRST]}
@@ -328,3 +353,4 @@ def test_a_search_finds_the_page(request: pytest.FixtureRequest) -> None:
     for searches in (first, typed):
         later = {words: place for words, place in searches.items() if place > 1}
         assert len(later) <= EXCEPTIONS, later
+    assert [words for _, words, page in FROM_TRACKERS if rank(words, page) != 1] == []

@@ -1,5 +1,6 @@
 """The site that docs/conf.py builds: a small repository with one page of each kind. `make docs` builds the real one."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -124,5 +125,18 @@ def test_the_search_works_from_disk(site: Path, browser: Any) -> None:
     tab.wait_for_selector("#search-results li a")
     assert "Page" in tab.inner_text("#search-results li")
     tab.wait_for_selector("#search-results li .context")  # text of the page
-    assert "$ dragoman --version" in tab.inner_text("#search-results li .context")
+    assert "The sum" in tab.inner_text("#search-results li .context")
+    assert tab.inner_text("#search-results li .highlighted") == "heading"
+    assert (tab.get_attribute("#search-results li a", "href") or "").endswith("how/page.html#a-heading")
     assert errors == []
+
+
+def test_a_passage_is_a_section_with_its_anchor_prose_and_code(site: Path) -> None:
+    script = (site / "_static" / "passages.js").read_text()
+    pages = dict(json.loads(script.removeprefix("const PASSAGES = ").rstrip(";\n")))
+    prose = "a and back, [^=]*, --option The sum x_1 + 2 costs 3 $ or 4 $."
+    code = "$ dragoman --version dragoman 1"
+    assert pages["how/page"] == [["", "Page", "", ""], ["#a-heading", "A heading", prose, code]]
+    for name, passages in pages.items():
+        html = (site / f"{name}.html").read_text()
+        assert [each[0] for each in passages if each[0] and f'id="{each[0][1:]}"' not in html] == []
