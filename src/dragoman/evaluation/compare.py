@@ -4,12 +4,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
-from dragoman.base.errors import ConfigError
+from dragoman.base.errors import ConfigError, reject_options
 from dragoman.base.log import info, quietly
 from dragoman.base.machine.device import use_threads
+from dragoman.base.settings.load import Overrides
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.corpora.inputs import Lines, name_of, read_parallel
 from dragoman.data.corpora.readers import read_pairs_instead
+from dragoman.evaluation.compare_labels import compare_labels, predicts_labels
 from dragoman.evaluation.evaluate import score_outputs, translate_lines
 from dragoman.evaluation.stored_test_set import StoredTestSet, stored_test_set
 from dragoman.evaluation.system_table import SystemRow, SystemTable
@@ -22,6 +24,9 @@ from dragoman.metrics.registry import metric_of
 from dragoman.metrics.seed_comparison import compare_seeds
 from dragoman.metrics.summed import Statistics, SummedMetric
 
+_METRICS = ("bleu", "chrf")
+"""Keys of the metrics by which translations are compared by default."""
+
 if TYPE_CHECKING:
     from dragoman.inference.translation.request import RequestSettings
 
@@ -32,7 +37,10 @@ def compare(
     source: Lines | None = None,
     reference: Lines | None = None,
     pairs: Path | str | CorpusConfig | None = None,
-    metric: Sequence[str] = ("bleu", "chrf"),
+    test: Path | str | None = None,
+    test_settings: Overrides = (),
+    task: str | None = None,
+    metric: Sequence[str] | None = None,
     tokenizer: str = AUTO,
     batch_size: int = 64,
     device: str | None = None,
@@ -40,14 +48,19 @@ def compare(
     quiet: bool = False,
     **settings: "Unpack[RequestSettings]",
 ) -> SystemTable:
-    """Translate one test set with all models, and compare the first system with every other one.
+    """Score all models on one test set, and compare the first system with every other one.
 
     models: model folders, folders of runs with several seeds, or folders that contain models. Models whose settings
     differ only in the seed are one system (`find_systems`). source, reference, pairs, tokenizer, batch_size, device,
     threads, settings: as in `evaluate`; without texts, the own test set of the models, which must be the same. metric:
-    keys of metrics; those that are not sums over sentences are not tested.
+    keys of metrics (default: BLEU and chrF); those that are not sums over sentences are not tested.
 
-    Raises ConfigError if the models have different test sets, and the errors of `evaluate`.
+    Models that predict labels are compared on labelled examples. test, test_settings: their file and its settings, as
+    in `evaluate_labels`; None: those that training held out. task: as in `evaluate_labels`. metric: keys of metrics of
+    the report (default: the main ones of the task).
+
+    Raises ConfigError if the models have different test sets or are of different kinds, and the errors of `evaluate`
+    and `evaluate_labels`.
 
     >>> from dragoman import compare
     >>> table = compare(["runs/ende"], source=["The dog sleeps."], reference=["Der Hund schläft."], metric=["chrf"])
@@ -57,6 +70,12 @@ def compare(
     with quietly(quiet):
         use_threads(threads)
         systems = find_systems(models)
+        given = {"source": source, "reference": reference, "pairs": pairs, **settings}
+        if predicts_labels(systems[0].folders[0]):
+            reject_options(given, "with models that translate")
+            file = None if test is None else Path(test)
+            return compare_labels(systems, file, test_settings, metric=metric, task=task, device=device)
+        reject_options({"test": test, "test_settings": test_settings, "task": task}, "with models that predict labels")
         if pairs is not None:
             source, reference = read_pairs_instead(pairs, {"--source": source, "--reference": reference})
         if (source is None) != (reference is None):
@@ -80,7 +99,7 @@ def compare(
                 language = language or translator.target_language(translator.request(**settings).tags)
                 translated[-1].append(translate_lines(translator, test_set.sources or (), batch_size, settings))
         choice = choose_tokenizer(language, test_set.references, tokenizer)
-        metrics = {key: metric_of(key).with_tokenizer(choice.name) for key in metric}
+        metrics = {key: metric_of(key).with_tokenizer(choice.name) for key in metric or _METRICS}
         return tabulate(systems, translated, test_set, metrics)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from dragoman.base.errors import ConfigError, reject_options
@@ -163,9 +164,9 @@ def evaluate_labels(
         tasks: set[str] = set()
         for number, model in enumerate(listed, 1):
             names.append(str(model) if isinstance(model, str | Path) else f"model {number}")
-            loaded = _load(model, device, task, sole=len(listed) == 1, vectors=vectors, options=options)
+            loaded = load_labelled(model, device, task, sole=len(listed) == 1, vectors=vectors, options=options)
             tasks.add("vectors" if vectors else loaded.task)
-            _check_one_kind(tasks)
+            check_one_kind(tasks)
             reports.append(
                 _compare_vectors(loaded, test, settings) if vectors else loaded.evaluate_file(test, settings)
             )
@@ -179,14 +180,14 @@ _DEFAULTS = ("auto", "float32")
 """Values of options with which a loader is not called, because a kind may not have them."""
 
 
-def _load(
+def load_labelled(
     model: AnyPredictor,
     device: str | None,
     task: str | None,
     *,
     sole: bool,
-    vectors: bool,
-    options: Mapping[str, Any],
+    vectors: bool = False,
+    options: Mapping[str, Any] = MappingProxyType({}),
 ) -> SupportsEvaluate:
     """Return a model that compares its predictions with labels. sole: whether it is the only one.
 
@@ -214,7 +215,7 @@ def _compare_vectors(loaded: LoadedObject, test: str | Path, settings: Overrides
     return similarity_report(list(map(label_value, pairs)), similarities(loaded, pairs))
 
 
-def _check_one_kind(kinds: Set[str]) -> None:
+def check_one_kind(kinds: Set[str]) -> None:
     """Raise ConfigError if the models have heads of different kinds."""
     if len(kinds) > 1:
         raise ConfigError(

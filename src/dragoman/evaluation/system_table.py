@@ -58,11 +58,16 @@ class SystemRow:
 
 @dataclass(frozen=True)
 class SystemTable(Shown):
-    """Systems on one test set, each compared with the first. data: name of the test set. sentences: its size."""
+    """Systems on one test set, each compared with the first. data: name of the test set. sentences: its size.
+
+    unit: name of what is counted. remarks: further notes for readers of the table.
+    """
 
     rows: Sequence[SystemRow]
     data: str
     sentences: int
+    unit: str = "sentences"
+    remarks: Sequence[str] = ()
 
     @property
     def metrics(self) -> list[Score]:
@@ -87,19 +92,18 @@ class SystemTable(Shown):
 
     def notes(self) -> list[str]:
         """Return what a reader of the table has to know: the test set, the signatures and the tests."""
-        notes = [f"{self.data}, {self.sentences:,} sentences; mean ± standard deviation over the seeds."]
+        notes = [f"{self.data}, {self.sentences:,} {self.unit}; mean ± standard deviation over the seeds."]
         notes += [f"{each.name}: {each.signature}" for each in self.metrics if each.signature]
         if any(row.comparisons for row in self.rows):
-            notes.append(
-                f"{_DAGGER} significantly different from {self.rows[0].name} at 0.05, tested over seeds and sentences."
-            )
+            first = self.rows[0].name
+            notes.append(f"{_DAGGER} significantly different from {first} at 0.05, tested over seeds and {self.unit}.")
         single = [row.name for row in self.rows if row.seeds == 1]
         if single and len(self.rows) > 1:
             notes.append(
                 f"One seed of {', '.join(single)}: a difference may be the luck of its training, and is not called "
                 "significant. Train three or more seeds (seeds=3)."
             )
-        return notes
+        return [*notes, *self.remarks]
 
     def _mark(self, row: SystemRow, key: str) -> str:
         compared = row.comparisons.get(key)
@@ -173,7 +177,7 @@ class SystemTable(Shown):
         """Return all values as JSON types."""
         return {
             "data": self.data,
-            "sentences": self.sentences,
+            self.unit: self.sentences,
             "systems": [
                 {
                     "system": row.name,

@@ -50,6 +50,18 @@ class SeedComparison:
         return self.includes_training and self.p_value < 0.05
 
 
+@dataclass(frozen=True)
+class SeedScores:
+    """The scores of a system by one metric.
+
+    values: (n,), one per seed. resampled: (n, S), those of each seed on S resampled test sets, which are the same for
+    all systems.
+    """
+
+    values: NDArray[np.float64]
+    resampled: NDArray[np.float64]
+
+
 def compare_seeds(
     first: Sequence[Statistics],
     second: Sequence[Statistics],
@@ -62,19 +74,26 @@ def compare_seeds(
 
     samples, seed: number of resampled test sets, and the random seed of their choice.
     """
-    values = [np.array([metric.exact(rows.sum(0)) for rows in system]) for system in (first, second)]
-    difference = float(values[1].mean() - values[0].mean())
-    means = [_resampled_means(system, metric, samples, seed) for system in (first, second)]
-    variances = [float((means[1] - means[0]).var(ddof=1))]
-    freedoms = [max(len(first[0]) - 1, 1)]
-    for scores in values:
+    scores = [
+        SeedScores(np.array([metric.exact(rows.sum(0)) for rows in system]), _resampled(system, metric, samples, seed))
+        for system in (first, second)
+    ]
+    return compare_seed_scores(scores[0], scores[1], len(first[0]))
+
+
+def compare_seed_scores(first: SeedScores, second: SeedScores, examples: int) -> SeedComparison:
+    """Compare two systems by the scores of each of their seeds (see the module). examples: size of the test set."""
+    difference = float(second.values.mean() - first.values.mean())
+    variances = [float((second.resampled.mean(0) - first.resampled.mean(0)).var(ddof=1))]
+    freedoms = [max(examples - 1, 1)]
+    for scores in (first.values, second.values):
         if len(scores) > 1:
             variances.append(float(scores.var(ddof=1)) / len(scores))
             freedoms.append(len(scores) - 1)
-    variance = sum(variances)
+    variance, seeds = sum(variances), (len(first.values), len(second.values))
     if variance == 0:
         certain = Interval(difference, difference, difference)
-        return SeedComparison(difference, certain, float(difference == 0), (len(first), len(second)), np.inf)
+        return SeedComparison(difference, certain, float(difference == 0), seeds, np.inf)
     freedom = variance**2 / sum(each**2 / one for each, one in zip(variances, freedoms, strict=True))
     error = variance**0.5
     half = student_quantile(0.975, freedom) * error
@@ -82,23 +101,18 @@ def compare_seeds(
         difference,
         Interval(difference, difference - half, difference + half),
         student_tails(abs(difference) / error, freedom),
-        (len(first), len(second)),
+        seeds,
         freedom,
     )
 
 
-def _resampled_means(
-    system: Sequence[Statistics], metric: SummedMetric, samples: int, seed: int
-) -> NDArray[np.float64]:
-    """Return the mean score of the seeds (samples,) on each resampled test set."""
-    scores = [
-        np.concatenate(
-            [metric.corpus(counts @ rows.astype(np.float64)) for counts in resampled_counts(len(rows), samples, seed)]
-        )
-        for rows in system
-    ]
-    means: NDArray[np.float64] = np.stack(scores).mean(0)
-    return means
+def _resampled(system: Sequence[Statistics], metric: SummedMetric, samples: int, seed: int) -> NDArray[np.float64]:
+    """Return the score of each seed on each resampled test set (n, samples)."""
+    scores = []
+    for rows in system:
+        statistics, sets = rows.astype(np.float64), resampled_counts(len(rows), samples, seed)
+        scores.append(np.concatenate([metric.corpus(counts @ statistics) for counts in sets]))
+    return np.stack(scores)
 
 
 def _student_cumulative(freedom: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

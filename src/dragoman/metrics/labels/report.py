@@ -19,7 +19,7 @@ Scorer = Callable[[Floats], dict[str, Floats]]
 """Computes the metrics (S,), by key, of S resampled test sets from the counts (S, N) of the examples. An undefined
 value is NaN."""
 
-_LARGEST_UNDEFINED = 0.05
+LARGEST_UNDEFINED = 0.05
 """Maximum fraction of resampled test sets with an undefined value for which an interval is reported."""
 
 
@@ -155,7 +155,7 @@ def compare(first: Report, second: Report) -> list[Comparison]:
             continue
         sides = first.resampled[score.key], second.resampled[other.key]
         defined = ~(np.isnan(sides[0]) | np.isnan(sides[1]))
-        if defined.mean() < 1 - _LARGEST_UNDEFINED:
+        if defined.mean() < 1 - LARGEST_UNDEFINED:
             continue
         values = sides[0][defined], sides[1][defined]
         comparisons.append(compare_resampled(score, other, *values, samples=int(defined.sum()), seed=first.seed))
@@ -183,7 +183,7 @@ def score_all(
 
 
 def _interval(values: Floats | None) -> Interval | None:
-    if values is None or np.isnan(values).mean() > _LARGEST_UNDEFINED:
+    if values is None or np.isnan(values).mean() > LARGEST_UNDEFINED:
         return None
     return interval_of(values[~np.isnan(values)])
 
