@@ -11,6 +11,7 @@ from pydantic import Field
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.base.settings.config import Config
 from dragoman.base.settings.load import parse_settings
+from dragoman.checkpoint.confidence import Confidence
 from dragoman.checkpoint.verdict import Verdict
 from dragoman.data.lengths import CorpusLengths
 
@@ -115,6 +116,9 @@ class Meta(Config):
     )
     verdict: Verdict | None = Field(
         None, description="What the scores mean: a comparison with simple systems on the validation set, and advice."
+    )
+    confidence: Confidence | None = Field(
+        None, description="What the probability of a translation says about its quality, if it was measured."
     )
     libraries: dict[str, str] = Field(
         default_factory=library_versions, description="Versions of the libraries that the model was trained with."

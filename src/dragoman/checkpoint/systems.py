@@ -11,6 +11,7 @@ from dragoman.base.errors import ConfigError, ModelError
 from dragoman.base.files import atomic_write
 from dragoman.base.table import Table
 from dragoman.checkpoint.card.markdown import with_section
+from dragoman.checkpoint.confidence import Confidence
 from dragoman.checkpoint.folder import CARD, META, read_meta
 from dragoman.checkpoint.meta import HybridWeights, Meta, SystemRecord, dump_meta, parse_meta
 from dragoman.checkpoint.verdict import Verdict
@@ -107,6 +108,18 @@ def verdict_of(folder: Path, name: str | None = None) -> Verdict | None:
         return None
     chosen = name or (meta.systems[0].name if meta.systems else NEURAL)
     return meta.verdict if meta.verdict.system == chosen else None
+
+
+def confidence_of(folder: Path, name: str | None = None) -> Confidence | None:
+    """Return the confidence that was measured for a system of a model folder, by default the best one; None without.
+
+    Raises ModelError for a damaged `meta.json`.
+    """
+    meta = _read_meta(folder)
+    if meta is None or meta.confidence is None:
+        return None
+    chosen = name or (meta.systems[0].name if meta.systems else NEURAL)
+    return meta.confidence if meta.confidence.system == chosen else None
 
 
 def write_verdict(folder: Path, verdict: Verdict) -> None:

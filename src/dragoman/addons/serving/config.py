@@ -24,8 +24,8 @@ class ModelConfig(Config):
     )
     system: str | None = Field(
         None,
-        description="Model of a folder that has several: neural, phrase_based or dictionary. null: the best one on its "
-        "validation set.",
+        description="Model of a folder that has several: neural, phrase_based, hybrid or dictionary. null: the best "
+        "one on its validation set.",
     )
     source: str | None = Field(None, description="Code of the source language; null: the code stored in the folder.")
     target: str | None = Field(None, description="Code of the target language; null: the code stored in the folder.")
@@ -229,6 +229,19 @@ class ControlConfig(Config):
     )
 
 
+class DoubtsConfig(Config):
+    """What counts as a doubtful translation in the answers of /v1/translate and on the page."""
+
+    expected_chrf: float = Field(
+        30,
+        ge=0,
+        le=100,
+        description="Lowest expected chrF that is not doubted. The chrF that translations of a certain probability had "
+        "on the validation set is measured at the end of training. Translations that are less probable than 99% of "
+        "those are always doubted.",
+    )
+
+
 class DirectionConfig(ControlConfig):
     """Control of the translations from one language into another. null: the setting of `control`."""
 
@@ -246,6 +259,7 @@ class ServeConfig(Config):
         ("en",), description="Pivot languages for directions without a model, in order of preference."
     )
     control: ControlConfig = Field(ControlConfig(), description="Control of translations whose requests do not set it.")
+    doubts: DoubtsConfig = Field(DoubtsConfig(), description="What counts as a doubtful translation.")
     directions: tuple[DirectionConfig, ...] = Field(
         (), description="Control of single directions, which takes precedence over `control`."
     )

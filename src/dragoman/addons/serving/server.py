@@ -188,7 +188,7 @@ class LoadedModels:
                 metrics.record_batch(name, batch, config.queue.batch_tokens)
 
             named = model_config.model_copy(update={"name": name})
-            load = partial(ServedModel, named, config.engine, config.queue, listener)
+            load = partial(ServedModel, named, config.engine, config.queue, listener, doubts=config.doubts)
             model = await asyncio.to_thread(load, aligner=aligner, background=background)
             metrics.watch(name, model)
             self.translators.append(model)

@@ -1,5 +1,6 @@
 """`TranslationJob`: the data, model, loss, validation and model folder of a translation run."""
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -36,6 +37,7 @@ from dragoman.tasks.corpora.pair_sets import PairSets
 from dragoman.tasks.corpora.prepared_folder import prepared_folder
 from dragoman.tasks.start.settings import load_start
 from dragoman.tasks.translation.aligner_training import add_shortlist, add_word_aligner, check_library, token_links
+from dragoman.tasks.translation.confidence import measure_confidence
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.corpus_lengths import measure_lengths
 from dragoman.tasks.translation.distillation_teacher import load_teacher
@@ -345,6 +347,8 @@ class TranslationJob(CorpusJob):
             return None
         valid, threads = pairs.corpus, self.run.train.threads
         language = valid.target_language
+        if self.deadline is None or time.monotonic() < self.deadline:
+            measure_confidence(folder, pooled_pairs(self._held_out), threads)
         return judge_after_training(
             folder, validation.outputs, str(valid), tokenizer, language=language, threads=threads
         )

@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from dragoman.addons.serving.config import EngineConfig, ModelConfig, QueueConfig
+from dragoman.addons.serving.config import DoubtsConfig, EngineConfig, ModelConfig, QueueConfig
 from dragoman.addons.serving.errors import RequestError
 from dragoman.addons.serving.models.prefork import ServedTranslator, WorkerSpec, load_translator
 from dragoman.addons.serving.models.worker_pool import WorkerPool
@@ -14,13 +14,14 @@ from dragoman.addons.serving.queueing.batcher import Backend, Batcher, BatchList
 from dragoman.addons.serving.queueing.line_queue import Hypotheses
 from dragoman.base.errors import ConfigError, DragomanError
 from dragoman.base.log import info, warn
-from dragoman.checkpoint.systems import system_folder, verdict_of
+from dragoman.checkpoint.systems import confidence_of, system_folder, verdict_of
 from dragoman.data.workers import available_cores
 from dragoman.engines.choice import AUTOMATIC
 from dragoman.engines.native.automatic_precision import automatic_precision
 from dragoman.exchange.ctranslate2.folder import is_exported
 from dragoman.inference.translation.alignment import Aligner
 from dragoman.inference.translation.continuous import ContinuousTranslation
+from dragoman.inference.translation.doubts import DoubtFinder
 from dragoman.inference.translation.request import TextRequest
 from dragoman.text.languages.codes import match_code
 
@@ -49,7 +50,8 @@ class ServedModel:
     """A model that is loaded and warmed up, and can be reloaded without interrupting the service.
 
     source: its source language; targets: its target languages. translator: performs all steps except decoding, which
-    may run in worker processes. is_unreliable: whether its training found it worse than simple systems.
+    may run in worker processes. is_unreliable: whether its training found it worse than simple systems. doubts: finds
+    doubts about its translations; None if its inputs are vectors.
     """
 
     def __init__(
@@ -61,15 +63,17 @@ class ServedModel:
         *,
         aligner: Aligner | None = None,
         background: Background | None = None,
+        doubts: DoubtsConfig | None = None,
     ) -> None:
-        """listener, background: as in `Batcher`; aligner: aligns words, as in `Translator`.
+        """listener, background: as in `Batcher`; aligner: aligns words, as in `Translator`. doubts: None for defaults.
 
         Raises ModelError and ConfigError as `load_translator` does, and ConfigError if the languages are unknown.
         """
         self._config, self._engine, self._queue, self._aligner = config, engine, queue, aligner
         self._version = folder_version(config.path)
         self.translator, backend, control_backend = self._load()
-        self.is_unreliable = self._judge()
+        self._doubts_config = doubts or DoubtsConfig()
+        self.is_unreliable, self.doubts = self._judge(), self._doubt_finder()
         self.source, self.targets = _languages(config, self.translator)
         self.batcher = Batcher(
             backend,
@@ -132,6 +136,7 @@ class ServedModel:
         if languages != (self.source, self.targets):
             raise ConfigError(f"the languages of {self._config.path} have changed: restart the server to serve it")
         self.translator, self.is_unreliable = translator, self._judge()
+        self.doubts = self._doubt_finder()
         self.batcher.replace(backend, control_backend)  # the old backend is released after its last batch
         return True
 
@@ -147,6 +152,13 @@ class ServedModel:
             return False
         warn(f"{self._config.path} is served, but its translations are not reliable. {verdict.sentence}")
         return True
+
+    def _doubt_finder(self) -> DoubtFinder | None:
+        if self.translator.tokenizers.reads_vectors:
+            return None
+        path = self._config.path
+        confidence = None if is_exported(path) else confidence_of(path, self._config.system)
+        return DoubtFinder(self.translator.tokenizers.source, confidence, self._doubts_config.expected_chrf)
 
     def _load(self) -> tuple[ServedTranslator, Backend, Backend | None]:
         """Return the translator, and the backends for lines without and with requirements (see `Batcher`)."""

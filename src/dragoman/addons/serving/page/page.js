@@ -195,11 +195,37 @@ function showResult(response, seconds) {
   const isUnfinished = result.sentences.some(({ finished }) => !finished);
   const time = formatNumber(Math.max(seconds, 0.1), 1);
   const message = isUnfinished ? say("unfinished") : say("translated", { seconds: time });
-  state.show("done", message, "", response.unreliable ? say("unreliable") : "");
-  announcer.announceTranslation(result.text);
+  const doubts = describeDoubts(result, response.unreliable);
+  state.show("done", message, "", doubts);
+  showDoubts(doubts);
+  announcer.announceTranslation(doubts ? `${result.text} ${doubts}` : result.text);
+}
+
+/** The number of unknown words that are listed. */
+const MOST_WORDS = 8;
+
+/** Return what speaks against a translation, or "". */
+function describeDoubts({ sentences, other_language: other }, isUnreliable) {
+  const words = [...new Set(sentences.flatMap(({ unknown_words }) => unknown_words))];
+  const shown = words.length > MOST_WORDS ? [...words.slice(0, MOST_WORDS), "…"] : words;
+  const language = (code) => languages.name(code);
+  return [
+    isUnreliable && say("unreliable"),
+    other && say("otherLanguage", { language: language(other.language), source: language(languages.knownSource) }),
+    sentences.some(({ doubtful }) => doubtful) && say("doubtful"),
+    words.length > 0 && say("unknownWords", { words: shown.join(", ") }),
+  ]
+    .filter(Boolean)
+    .join(" ");
+}
+
+function showDoubts(text) {
+  element("doubts").textContent = text;
+  element("doubts").hidden = !text;
 }
 
 function show(text, sentences) {
+  showDoubts("");
   source.show(sentences);
   target.show(text, sentences);
   alignment.open(sentences);

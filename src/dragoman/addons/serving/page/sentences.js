@@ -9,15 +9,15 @@ export function locateWords(text) {
 }
 
 /**
- * Locate sentences in order. Returns {source, target, sourceRange: [begin, end], targetRange: [begin, end]} for each
- * sentence, with ranges in `text` and in `translation`. Without markup, the text between two sentences is the same in
+ * Locate sentences in order. Returns {source, target, doubtful, sourceRange: [begin, end], targetRange: [begin, end]} for
+ * each sentence, with ranges in `text` and in `translation`. Without markup, the text between two sentences is the same in
  * both. With markup, the next occurrence of a sentence is used, and sentences that contain markup are omitted.
  */
 export function locateSentences(text, translation, sentences) {
   const located = [];
   let sourceEnd = 0;
   let targetEnd = 0;
-  for (const { source, hypotheses } of sentences) {
+  for (const { source, hypotheses, doubtful } of sentences) {
     const target = hypotheses[0].text;
     const begin = text.indexOf(source, sourceEnd);
     if (begin < 0 || !target) continue;
@@ -26,7 +26,7 @@ export function locateSentences(text, translation, sentences) {
     if (start < 0) continue;
     sourceEnd = begin + source.length;
     targetEnd = start + target.length;
-    located.push({ source, target, sourceRange: [begin, sourceEnd], targetRange: [start, targetEnd] });
+    located.push({ source, target, doubtful, sourceRange: [begin, sourceEnd], targetRange: [start, targetEnd] });
   }
   return located;
 }

@@ -22,7 +22,7 @@ export class StateLine {
 
   /**
    * Show a state. kind: a state of `RequestScheduler`. action: the label of the retry button, or "" to hide the button.
-   * doubt: why the result is not reliable, or "". It is shown when the user points at the line.
+   * doubt: why the result is not reliable, or "". The sign of the line changes, and the user who points at it reads why.
    */
   show(kind, message = "", action = "", doubt = "") {
     this.line.dataset.state = kind;

@@ -48,9 +48,10 @@ export class TranslationPane {
     this.isStale = false;
     const parts = [];
     let offset = 0;
-    this.spans = sentences.map(({ targetRange: [begin, end] }, sentence) => {
+    this.spans = sentences.map(({ targetRange: [begin, end], doubtful }, sentence) => {
       const element = document.createElement("span");
       element.className = "sentence";
+      element.classList.toggle("is-unsure", Boolean(doubtful));
       element.setAttribute("role", "button");
       element.setAttribute("aria-haspopup", "dialog");
       element.tabIndex = sentence === 0 ? 0 : -1;
@@ -78,7 +79,7 @@ export class TranslationPane {
       if (other < index) return sentence;
       const [first, last] = sentence.targetRange;
       return other === index
-        ? { ...sentence, target, targetRange: [first, last + shift] }
+        ? { ...sentence, target, doubtful: false, targetRange: [first, last + shift] }
         : { ...sentence, targetRange: [first + shift, last + shift] };
     });
     this.show(this.text.slice(0, begin) + target + this.text.slice(end), sentences);

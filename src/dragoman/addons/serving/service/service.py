@@ -280,4 +280,6 @@ def _resolve(step: Step, job: TranslationJob, defaults: Defaults, max_beam: int)
         request = replace(request, guard=replace(request.guard, max_beam=max_beam))
     expected = defaults.expected if "keep" not in job.settings else None
     is_expensive = not _EXPENSIVE_SETTINGS.isdisjoint(settings)
-    return ModelStep(model.translator, model.batcher, request, expected, is_expensive, model.is_unreliable)
+    return ModelStep(
+        model.translator, model.batcher, request, expected, is_expensive, model.is_unreliable, model.doubts
+    )

@@ -27,6 +27,7 @@ from dragoman.addons.serving.service.translation_job import (
 from dragoman.base.cancellation import until_cancelled
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.inference.abilities import SupportsLines
+from dragoman.inference.translation.doubts import DoubtFinder
 from dragoman.statistical.alignment.links import Alignment
 
 Result = TypeVar("Result")
@@ -99,7 +100,8 @@ class StepTranslation:
 
         def assemble() -> list[TranslatedText]:
             return [
-                _assemble(batch.pipeline, *each, job) for each in until_cancelled(zip(documents, results, strict=True))
+                _assemble(batch.pipeline, *each, job, self.step.doubts if job.doubts else None)
+                for each in until_cancelled(zip(documents, results, strict=True))
             ]
 
         # aligning words takes time
@@ -163,9 +165,16 @@ def _count_tokens(translator: SupportsLines, sentences: Sequence[Sentence]) -> l
 
 
 def _assemble(
-    pipeline: DocumentPipeline, document: SegmentedDocument[Any], results: Sequence[Hypotheses], job: TranslationJob
+    pipeline: DocumentPipeline,
+    document: SegmentedDocument[Any],
+    results: Sequence[Hypotheses],
+    job: TranslationJob,
+    finder: DoubtFinder | None,
 ) -> TranslatedText:
-    """Write the translations of a document. Hypothesis k of the document consists of hypothesis k of each sentence."""
+    """Write the translations of a document. Hypothesis k of the document consists of hypothesis k of each sentence.
+
+    finder: finds doubts about each sentence; None: they are not requested.
+    """
     count = min(job.alternatives + 1, max(map(len, results), default=1))
     ranked = [[hypothesis_text(each[min(rank, len(each) - 1)]) for each in results] for rank in range(count)]
     alignments = [_align(pipeline, document, texts, job.align and rank == 0) for rank, texts in enumerate(ranked)]
@@ -176,6 +185,7 @@ def _assemble(
             [(hypothesis_text(one), one.score, one.log_probability) for one in hypotheses[: job.alternatives + 1]],
             hypotheses[0].finished,
             alignment if job.align else None,
+            None if finder is None else finder.doubts(sentence.text, hypotheses[0]),
         )
         for sentence, hypotheses, alignment in zip(document.sentences, results, alignments[0], strict=True)
     ]

@@ -9,6 +9,7 @@ from dragoman.addons.documents.formats.format import Format
 from dragoman.addons.serving.access.quota import Reservation
 from dragoman.addons.serving.queueing.batcher import Batcher
 from dragoman.inference.abilities import SupportsLines
+from dragoman.inference.translation.doubts import DoubtFinder, Doubts
 from dragoman.inference.translation.request import Request
 from dragoman.statistical.alignment.links import Alignment
 
@@ -24,7 +25,8 @@ class TranslationJob:
     translations of each text. settings: as in `Translator.request`. align: whether to align the words of each sentence.
     reserve: called with the number of source tokens before the texts are queued; raises RequestError if the number
     exceeds the client's quota. The reservation is cancelled if the queue is full. client: the name of the client;
-    clients take turns. is_document: whether the texts are files, which have separate limits and threads.
+    clients take turns. is_document: whether the texts are files, which have separate limits and threads. doubts:
+    whether to look for doubts about each sentence.
     """
 
     texts: Sequence[Any]
@@ -37,6 +39,7 @@ class TranslationJob:
     reserve: Callable[[int], Reservation] | None = None
     client: str = ""
     is_document: bool = False
+    doubts: bool = False
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,8 @@ class ModelStep:
     """The translation of a job by one model.
 
     request: the request for every sentence. expected: spans that translations should contain. is_expensive: whether
-    the request takes long to prepare for each text, regardless of its length. is_unreliable: as in `ServedModel`.
+    the request takes long to prepare for each text, regardless of its length. is_unreliable, doubts: as in
+    `ServedModel`.
     """
 
     translator: SupportsLines
@@ -53,6 +57,7 @@ class ModelStep:
     expected: ExpectedSpans | None = None
     is_expensive: bool = False
     is_unreliable: bool = False
+    doubts: DoubtFinder | None = None
 
 
 @dataclass(frozen=True)
@@ -72,13 +77,15 @@ class TranslatedSentence:
     """A sentence with its translations.
 
     hypotheses: (text, score, log-probability), best first. finished: whether the best hypothesis ended before the
-    length limit. alignment: the word links of the best hypothesis; None if they were not requested.
+    length limit. alignment: the word links of the best hypothesis, and doubts about it; None if they were not
+    requested.
     """
 
     source: str
     hypotheses: Sequence[tuple[str, float, float]]
     finished: bool
     alignment: Alignment | None = None
+    doubts: Doubts | None = None
 
 
 @dataclass(frozen=True)

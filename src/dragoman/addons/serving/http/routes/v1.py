@@ -23,6 +23,7 @@ from dragoman.addons.serving.http.source_languages import AUTO, DetectedLanguage
 from dragoman.addons.serving.service.service import Service
 from dragoman.addons.serving.service.text_batch import TextBatch
 from dragoman.addons.serving.service.translation_job import TranslatedSentence, TranslatedText, TranslationJob
+from dragoman.inference.translation.doubts import Doubts
 
 KeptKind = Literal[
     "all",
@@ -92,13 +93,18 @@ class Sentence(BaseModel):
     """A sentence with its translations, best first.
 
     alignment: links (i, j) between word i of the source and word j of the best translation; words are separated by
-    whitespace and counted from 0.
+    whitespace and counted from 0. unknown_words: words of the source that the model does not know. expected_chrf: the
+    chrF that translations of this probability had on the model's validation set, null if it was not measured.
+    doubtful: whether it is below the threshold of the server, or the translation is unusually improbable.
     """
 
     source: str
     hypotheses: list[Hypothesis]
     finished: bool
     alignment: list[tuple[int, int]] | None = None
+    unknown_words: list[str] = []
+    expected_chrf: float | None = None
+    doubtful: bool = False
 
 
 class Translation(BaseModel):
@@ -106,6 +112,7 @@ class Translation(BaseModel):
 
     source: the language of the text. A text in the target language, or without words, is returned unchanged and has no
     sentences. error: why the text could not be translated and was returned unchanged; null if it was translated.
+    other_language: the language that the text is almost certainly in, if it is not the one that the request names.
     """
 
     text: str
@@ -113,6 +120,7 @@ class Translation(BaseModel):
     alternatives: list[str]
     sentences: list[Sentence]
     error: str | None = None
+    other_language: DetectedLanguage | None = None
 
 
 class TranslatedV1(BaseModel):
@@ -142,7 +150,7 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
         texts = [fields.text] if isinstance(fields.text, str) else fields.text
         _check(fields, texts, limits)
         target = service.directions.match(fields.target)
-        sources = await source_languages(service, fields.source, target, texts, caller.name)
+        sources = await source_languages(service, fields.source, target, texts, caller.name, checks=True)
         job = TranslationJob(
             texts,
             fields.source,
@@ -153,6 +161,7 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
             fields.alignment,
             caller.reserve,
             caller.name,
+            doubts=True,
         )
 
         def build_response(results: list[TranslatedText | RequestError]) -> TranslatedV1:
@@ -251,12 +260,20 @@ def _one_line(text: str) -> str:
 
 def _translation(text: str, source: SourceLanguage, result: TranslatedText | RequestError) -> Translation:
     if isinstance(result, RequestError):
-        return Translation(text=text, source=source.code, alternatives=[], sentences=[], error=result.message)
+        return Translation(
+            text=text,
+            source=source.code,
+            alternatives=[],
+            sentences=[],
+            error=result.message,
+            other_language=source.other,
+        )
     return Translation(
         text=result.text,
         source=source.code,
         alternatives=list(result.alternatives),
         sentences=[_sentence(each) for each in result.sentences],
+        other_language=source.other,
     )
 
 
@@ -266,4 +283,13 @@ def _sentence(sentence: TranslatedSentence) -> Sentence:
         hypotheses=[Hypothesis(text=a, score=b, log_probability=c) for a, b, c in sentence.hypotheses],
         finished=sentence.finished,
         alignment=None if sentence.alignment is None else list(sentence.alignment),
+        **{} if sentence.doubts is None else _doubts(sentence.doubts),
     )
+
+
+def _doubts(doubts: Doubts) -> dict[str, Any]:
+    return {
+        "unknown_words": list(doubts.unknown_words),
+        "expected_chrf": doubts.expected_chrf,
+        "doubtful": doubts.is_improbable,
+    }
