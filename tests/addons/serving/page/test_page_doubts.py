@@ -36,7 +36,7 @@ def model(site: PageServer) -> Iterator[ServedModel]:
 
 
 def test_doubts_are_told_and_go_with_the_text(model: ServedModel, tab: Any) -> None:
-    """Unknown words, and the wrong language, are told below the translation and to screen readers."""
+    """Unknown words and the wrong language stand below the translation, and screen readers announce them."""
     model.doubts = DoubtFinder(known_words(), None, 30)
     typed(tab, "the house. дом!")
     told = "Words that the model does not know: дом."
