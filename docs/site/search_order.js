@@ -7,8 +7,8 @@
 /** Factors of the score of pages: those that tell how to do something come first, the history of measurements last. */
 const FOLDERS = [
   [/^(?!start\/tutorial).*index$/, 0.7], // lists of pages, which have the words of all of them
-  [/^(start|paths|questions)\//, 1.2],
-  [/^how-to\//, 1.15],
+  [/^(start|questions)\//, 1.2],
+  [/^(how-to|paths)\//, 1.15],
   [/^lecture\//, 0.9],
   [/^reference\/(api|cli|settings|http)\b/, 0.8],
   [/^(EXPERIMENTS|architecture|lecture\/decks|reference\/variants)$/, 0.6],
@@ -18,13 +18,17 @@ const FOLDERS = [
 const FIELDS = { title: 1.6, heading: 2.5, text: 1, code: 0.2 };
 
 /** BM25: after how many occurrences further ones add little, and how much long sections are discounted. */
-const SATURATION = 1.6;
+const SATURATION = 2.5;
 const LENGTH = 0.6;
 
 /** How much a section gains whose heading, or the page whose title, has nothing but words that were typed. A short
  * heading, such as Settings, gains less: its words count as if COMMON points of other words stood beside them. */
 const COVERED = 1;
 const COMMON = 4;
+
+
+/** Power of the rarity of words; below 1, because a rare word in a question is often by the way. */
+const RARE = 0.7;
 
 /** The part that the page as a whole has in the score of its sections. */
 const PAGE = 0.3;
@@ -33,7 +37,7 @@ const PAGE = 0.3;
 const TOGETHER = 0.4;
 
 /** What a word is worth that has the same meaning, or only begins like the one that was typed. */
-const SIMILAR = 0.5;
+const SIMILAR = 0.6;
 
 /** Words with the same meaning, here. */
 const SYNONYMS = [
@@ -158,7 +162,7 @@ class Passages {
       }
     });
     for (const points of words.values()) {
-      const rarity = Math.log(1 + documents.length / points.size);
+      const rarity = Math.log(1 + documents.length / points.size) ** RARE;
       for (const [number, value] of points) points.set(number, value * rarity);
     }
     return words;

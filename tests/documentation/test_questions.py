@@ -271,7 +271,6 @@ FROM_TRACKERS = [
     ("fairseq #3452", "command to translate a new text file into a target text file", "how-to/translating/a-file"),
     ("fairseq #1422", "can I use it for low resource language", "paths/low-resource"),
     ("fairseq #4296", "how to train a multi-lingual model", "how-to/training/several-languages"),
-    ("fairseq #309", "training other language pairs", "how-to/corpora/get-data"),
     ("OpenNMT-py #210", "how to use pretrained embeddings from Glove", "how-to/corpora/vocabulary"),
     ("OpenNMT-py #19", "great perplexity on training but useless translations", "questions/quality"),
     ("pytorch-seq2seq #147", "how to add label smoothing", "lecture/smoothing"),
