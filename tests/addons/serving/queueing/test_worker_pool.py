@@ -13,17 +13,19 @@ from typing import Any
 
 import pytest
 from forked_prefork import forking_preforks
+from small_vocabularies import KINDS, small_tokenizer
 from tiny_model import tiny_config, write_tiny_model
 from training_runs import Server
 from waiting import PATIENCE, has_ended, wait_until
 
 from dragoman.addons.serving.config import EngineConfig, ModelConfig
-from dragoman.addons.serving.models.prefork import Failure, WorkerSpec
+from dragoman.addons.serving.models.prefork import Failure, WorkerSpec, warm_up_texts
 from dragoman.addons.serving.models.worker_pool import WorkerPool
 from dragoman.base.cancellation import Cancellation, Cancelled
 from dragoman.base.errors import LineError, ModelError, ResourceError
 from dragoman.inference.translation.request import TextRequest
 from dragoman.inference.translation.translator import Translator
+from dragoman.text.unknown_tokens import UnknownTokens
 
 TEXTS = ["a dog runs", "two dogs", "a cat and a dog"]
 
@@ -278,3 +280,11 @@ def test_further_workers_are_used_by_their_own_lines_only(pool: WorkerPool, tran
         assert texts(further, lines(translator)) == [[text] for text in translator.translate(TEXTS)]
     finally:
         pool._processes.end(further._idle.get())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_texts_that_warm_up_a_model_have_no_unknown_tokens(kind: str) -> None:
+    tokenizer = small_tokenizer(kind, ["a dog runs .", "a cat sleeps ."], [])
+    short, long = warm_up_texts(tokenizer)
+    assert UnknownTokens.of(tokenizer.encode_batch([short, long])).unknown == 0
+    assert 0 < len(tokenizer.encode(short)) < len(tokenizer.encode(long))

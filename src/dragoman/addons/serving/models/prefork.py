@@ -28,7 +28,9 @@ from dragoman.inference.load import translator_of
 from dragoman.inference.translation.alignment import Aligner
 from dragoman.inference.translation.continuous import ContinuousTranslation
 from dragoman.inference.translation.request import TextRequest
+from dragoman.text.symbols import UNK
 from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.unknown_tokens import has_unknown_tokens
 
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
@@ -40,6 +42,8 @@ ENVIRONMENT = {
 """Environment variables of the prefork process, which prevent libraries from starting threads."""
 
 _WARM_UP = ("A", "A short sentence that warms up the model.")
+_KNOWN_WORDS = 8
+"""Words of the text that warms up a model that does not know all words."""
 
 
 @dataclass(frozen=True)
@@ -138,8 +142,16 @@ def load_translator(model: ModelConfig, engine: EngineConfig, aligner: Aligner |
         raise ConfigError(f"{model.path} expects vectors, but a server receives text")
     languages = translator.source_tags.languages
     request = translator.request(to=languages[0] if languages else None)
-    deque(translator.translate_window(_WARM_UP, request), maxlen=0)
+    deque(translator.translate_window(warm_up_texts(translator.tokenizers.source), request), maxlen=0)
     return translator
+
+
+def warm_up_texts(tokenizer: Tokenizer) -> tuple[str, ...]:
+    """Return a short text and a longer one. They have no unknown tokens, of which the operator would be warned."""
+    if not has_unknown_tokens(tokenizer):
+        return _WARM_UP
+    words = [tokenizer.decode([number]) for number in range(UNK + 1, min(UNK + 1 + _KNOWN_WORDS, tokenizer.size))]
+    return words[0], " ".join(words)
 
 
 def main() -> None:
