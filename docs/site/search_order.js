@@ -58,6 +58,7 @@ const SYNONYMS = [
   "maximum limit restrict",
   "container docker podman compose kubernetes",
   "service systemd daemon boot",
+  "deploy deployment production serve server expose host",
   "proxy nginx caddy apache",
   "https tls ssl certificate encrypt",
   "key password token authentication",
@@ -104,7 +105,7 @@ const wordsOf = (() => {
   // Counts say little, but 429 and 0.0.0.0 are names; the figures of measurements, such as 0.429, are words of their own.
   const isKept = (word) => !stopwords.has(word) && (/^\d/.test(word) ? word.length > 2 : word.length > 1);
   return (text, isQuery = false) => {
-    const typed = text.toLowerCase().replaceAll("machine translation", "translation").match(/\d+(?:[.,]\d+)+|\p{L}+(?:-\p{L}+)+|[\p{L}\p{N}]+/gu) ?? [];
+    const typed = text.toLowerCase().replace(/(neural )?machine translation|\bnmt\b/g, "translation").match(/\d+(?:[.,]\d+)+|\p{L}+(?:-\p{L}+)+|[\p{L}\p{N}]+/gu) ?? [];
     // low-resource is found as low-resource, as lowresource and as low resource
     const written = (word) => [word.replaceAll("-", ""), ...(isQuery ? [] : word.split("-"))];
     const parts = typed.flatMap((word) => (word.includes("-") ? written(word) : [word]));

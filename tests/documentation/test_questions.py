@@ -284,6 +284,8 @@ FROM_TRACKERS = [
     ("CTranslate2 #1017", "why has the quantized model no improvement in speed", "how-to/translating/faster"),
     ("Joey NMT #143", "file translation results different from interactive outputs", "questions/translating"),
     ("Sockeye #978", "step-by-step tutorial", "start/tutorial/index"),
+    ("XLM #292", "put the models in production", "questions/serving"),
+    ("OpenNMT-tf #177", "deploying trained model as web service", "how-to/serving/serve-a-model"),
     ("own", "log to tensorboard", "questions/training"),
     ("own", "why divide by square root of dimension in attention", "lecture/scaling"),
     ("own", "count parameters of a model", "questions/training"),
