@@ -177,7 +177,7 @@ def compare(
 
 @command(
     "dragoman data split --pairs pairs.tsv --out corpus",
-    "dragoman data split --source all.en --target all.de --out corpus \\\n  data.held_out.test=500",
+    "dragoman data split task.kind=tagging data.train=tags.conll --out corpus",
     files="--source and --target",
 )
 def split(
@@ -186,7 +186,8 @@ def split(
         typer.Argument(
             metavar="[KEY=VALUE]...",
             help="Settings of a training run: data.held_out (sizes and seed), data.train (the format of the corpus), "
-            "data.cleaning (pairs that it would drop are not held out), data.source_language, data.target_language.",
+            "data.cleaning (pairs that it would drop are not held out), data.source_language, data.target_language; or "
+            "task.kind and data.train of labelled examples.",
             show_default=False,
         ),
     ] = None,
@@ -204,12 +205,16 @@ def split(
     No sentence of a set is in another one, apart from case, punctuation, spaces and numbers. `dragoman train` without a
     validation set divides its corpus in the same way.
     """
-    from dragoman.base.errors import ConfigError
+    from dragoman.base.errors import ConfigError, reject_options
     from dragoman.base.settings.load import load_settings
-    from dragoman.tasks.corpora.split import SplitSettings, split_data
+    from dragoman.tasks.corpora.split import SplitSettings, split_data, split_examples
 
     check_settings(settings or [], "data.held_out.test=500", "--source FILE and --target FILE")
     given = corpus_files(source, target, pairs)
+    if any(each.startswith("task.kind=") for each in settings or []):
+        reject_options({f"--{name}": path for name, path in given.items()}, "without task.kind; set data.train")
+        print(split_examples(settings or (), out))
+        return
     if given.keys() not in ({"source", "target"}, {"pairs"}, set()):
         raise ConfigError(_PAIRS)
     overrides = [f"data.train.{name}={json.dumps(str(path))}" for name, path in given.items()] + (settings or [])

@@ -46,17 +46,21 @@ def load_examples(folder: Path) -> HeldOutExamples[Any] | None:
 
 
 def save_examples(folder: Path, sets: HeldOutExamples[Any]) -> None:
-    """Write the sets into a folder, unless it has them.
+    """Write the sets into a folder, unless it has them (`save_part`)."""
+    folder.mkdir(exist_ok=True, parents=True)
+    for part, examples in zip(PARTS, (sets.valid, sets.test), strict=True):
+        if examples and not find_examples(folder, part):
+            save_part(folder, part, examples)
+
+
+def save_part(folder: Path, part: str, examples: Sequence[Any]) -> None:
+    """Write the examples of a set, at least one, into a folder. part: name of the set.
 
     Labelled texts are written as JSON Lines, tagged sentences in columns, questions as SQuAD's JSON, and trees in
     brackets, those of each tag of a treebank in a file of its own.
     """
-    folder.mkdir(exist_ok=True, parents=True)
-    for part, examples in zip(PARTS, (sets.valid, sets.test), strict=True):
-        if not examples or find_examples(folder, part):
-            continue
-        for tag, group in groupby(examples, lambda example: getattr(example, "tag", "")):
-            write_examples(folder, f"{part}.{quote(tag, safe='')}" if tag else part, list(group))
+    for tag, group in groupby(examples, lambda example: getattr(example, "tag", "")):
+        write_examples(folder, f"{part}.{quote(tag, safe='')}" if tag else part, list(group))
 
 
 def write_examples(folder: Path, stem: str, examples: Sequence[Any]) -> Path:

@@ -49,7 +49,7 @@ class HeldOutExamples(Generic[E]):
             raise DataError(
                 f"{names}: too few examples with different texts to hold out a validation set: give one (data.valid)"
             )
-        return cls(*(_as_stored([examples[row] for row in rows]) for rows in (valid, test)))
+        return cls(*(as_stored([examples[row] for row in rows]) for rows in (valid, test)))
 
     def keys(self, text: Callable[[E], str]) -> TextKeys:
         """Return the keys of the texts of both sets. text: as in `choose`."""
@@ -65,8 +65,8 @@ class HeldOutExamples(Generic[E]):
         return ", ".join(f"{count:,} examples for {name}" for count, name in parts if count)
 
 
-def _as_stored(examples: list[Any]) -> list[Any]:
-    """Return the examples of a set as they are read back from their files.
+def as_stored(examples: list[Any]) -> list[Any]:
+    """Return the examples of a set in the form in which they are read back from their files.
 
     The questions of several corpora can have the same identifiers, which are unique in one file. Sentences are grouped
     by the tags of their treebanks, which have a file each.

@@ -16,6 +16,7 @@ PAIRS = (
     ("question", "passage"),
     ("text1", "text2"),
     ("text_a", "text_b"),
+    ("text", "pair"),  # held-out sets
     ("#1 string", "#2 string"),  # MRPC
 )
 TEXTS = ("sentence", "text", "review", "comment", "tweet", "question", "content", "document", "satz", "kommentar")

@@ -1,5 +1,6 @@
 """`split_data` divides a corpus into a training, a validation and a test set, as a training run without them does."""
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -10,18 +11,26 @@ from typing import Any
 
 from pydantic import Field
 
+from dragoman.base.errors import ConfigError
 from dragoman.base.files import atomic_folder, check_new_folder
 from dragoman.base.log import quietly
 from dragoman.base.settings.config import Config
+from dragoman.base.settings.load import Overrides, all_overrides
 from dragoman.data.cleaning.config import CleaningConfig
 from dragoman.data.cleaning.sentence_keys import SentenceKeys
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.corpora.readers import read_pairs
 from dragoman.data.files.lines import has_broken_utf8
 from dragoman.data.held_out.config import HeldOutConfig
+from dragoman.data.held_out.example_files import save_examples, save_part
+from dragoman.data.held_out.examples import as_stored
 from dragoman.data.held_out.sets import hold_out
+from dragoman.data.held_out.texts import NO_KEYS
 from dragoman.statistical.alignment.pair_scoring import pair_scoring
 from dragoman.tasks.corpora.check import config_of
+from dragoman.tasks.labelled.job import LabelledJob
+from dragoman.tasks.registry import open_job
+from dragoman.tasks.train import load_recipe
 
 
 class SplitData(Config):
@@ -44,19 +53,21 @@ class SplitSettings(Config):
 class SplitResult:
     """The number of pairs of each set, of pairs with a sentence of a held-out pair, and of incomplete pairs.
 
-    folder: contains train.source, train.target, and the same files of valid and test.
+    folder: contains train.source, train.target, and the same files of valid and test; or of examples, a file of each
+    set. unit: name of what is counted.
     """
 
     folder: Path
     train: int
     valid: int
     test: int
-    alike: int
-    incomplete: int
+    alike: int = 0
+    incomplete: int = 0
+    unit: str = "pairs"
 
     def __str__(self) -> str:
         lines = [
-            f"{self.folder}: {self.train:,} pairs for training, {self.valid:,} for validation, {self.test:,} for "
+            f"{self.folder}: {self.train:,} {self.unit} for training, {self.valid:,} for validation, {self.test:,} for "
             "testing"
         ]
         if self.alike:
@@ -74,15 +85,17 @@ def split_data(
     *,
     source_language: str | None = None,
     target_language: str | None = None,
+    task: str | None = None,
     quiet: bool = False,
 ) -> SplitResult:
     """Divide a corpus into line-aligned files in a new folder: train.source, train.target, valid.source and so on.
 
     No sentence of a set is in another one, also apart from case, punctuation, spaces and numbers. Each pair is in one
     set or counted as left out. corpus: as in `data.train`. held_out, cleaning: as in `data`; pairs that cleaning would
-    drop are not held out, but remain in the training files. source_language, target_language: as in `data`. Raises
-    ConfigError if the folder exists or the settings are invalid, and DataError for a corpus that cannot be read or is
-    too small.
+    drop are not held out, but remain in the training files. source_language, target_language: as in `data`. task: the
+    kind of a task with labels, such as classification, whose `data.train` is the corpus; its examples are divided into
+    one file per set. Raises ConfigError if the folder exists or the settings are invalid, and DataError for a corpus
+    that cannot be read or is too small.
 
     >>> from dragoman import split_data
     >>> corpus = {"source": "train.en", "target": "train.de"}
@@ -92,6 +105,9 @@ def split_data(
     """
     folder = Path(out)
     check_new_folder(folder)
+    if task is not None:
+        data = {"train": _as_values(corpus), "held_out": _as_values(held_out or {})}
+        return split_examples({"task": {"kind": task}, "data": data}, folder, quiet=quiet)
     pairs, config = config_of(corpus, CorpusConfig), config_of(held_out or {}, HeldOutConfig)
     rules = config_of(cleaning or {}, CleaningConfig)
     rules = rules.with_languages(*pairs.languages(source_language, target_language))
@@ -103,6 +119,31 @@ def split_data(
         counts = _write_training_pairs(pairs, sets.keys(), written)
     counts["alike"] -= sum(sets.sizes)
     return SplitResult(folder, counts["train"], *sets.sizes, counts["alike"], counts["incomplete"])
+
+
+def split_examples(settings: Overrides, out: Path, *, quiet: bool = False) -> SplitResult:
+    """Divide the examples of a task with labels as its training run does, into one file per set in a new folder.
+
+    settings: of the run. Raises ConfigError for another task and if the folder exists, and the errors of the run.
+    """
+    check_new_folder(out)
+    with quietly(quiet):
+        job = open_job(load_recipe(None, [f"out={json.dumps(str(out))}", *all_overrides(settings)]))
+        if not isinstance(job, LabelledJob):
+            kind = job.run.task.kind
+            raise ConfigError(f"task.kind={kind}: only sentence pairs and labelled examples are divided without a run")
+        job.leave_out(job.hold_out(NO_KEYS))
+        stored = job.sets.stored
+        if stored is None or not stored.valid:
+            raise ConfigError("data.valid names a validation set: remove it, so that the examples are divided")
+        with atomic_folder(out) as written:
+            save_part(written, "train", as_stored(list(job.train)))
+            save_examples(written, stored)
+    return SplitResult(out, len(job.train), *stored.sizes, unit="examples")
+
+
+def _as_values(value: Any) -> Any:
+    return value.model_dump(mode="json", exclude_unset=True) if isinstance(value, Config) else value
 
 
 def _write_training_pairs(corpus: CorpusConfig, keys: SentenceKeys, folder: Path) -> Counter[str]:

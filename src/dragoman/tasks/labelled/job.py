@@ -60,7 +60,7 @@ class LabelledJob(Job):
     run: LabelledRun
     train: Sequence[Any]
     valid: Sequence[Any]
-    _sets: LabelledSets
+    sets: LabelledSets
 
     def __init__(self, run: LabelledRun, started: StartedRun | None = None, task: str | None = None) -> None:
         """started: the run with the encoder of `train.start`, if it is already loaded. task: name of the task if it is
@@ -195,14 +195,14 @@ class LabelledJob(Job):
     def hold_out(self, known: TextKeys) -> TextKeys:
         """Choose the sets that the recipe does not name, and return their keys beside `known`, those of other tasks."""
         data, text = self.run.data, self.held_out_text
-        self._sets = LabelledSets.open(data, self.run.out, self.train, text, self.labels, task=self._task, known=known)
-        self.valid = self.valid or ([] if self._sets.stored is None else self._sets.stored.valid)
-        self.run = self.run.model_copy(update={"data": self._sets.complete(data)})
-        return known | self._sets.keys
+        self.sets = LabelledSets.open(data, self.run.out, self.train, text, self.labels, task=self._task, known=known)
+        self.valid = self.valid or ([] if self.sets.stored is None else self.sets.stored.valid)
+        self.run = self.run.model_copy(update={"data": self.sets.complete(data)})
+        return known | self.sets.keys
 
     def leave_out(self, keys: TextKeys) -> None:
         """Leave the texts of held-out sets out of training. Raises DataError if nothing is left."""
-        self.train = self._sets.remaining(self.train, keys, self.run.data.names("train"))
+        self.train = self.sets.remaining(self.train, keys, self.run.data.names("train"))
 
     def held_out_text(self, example: Any) -> str:
         """Return the text by which an example is held out."""
@@ -210,7 +210,7 @@ class LabelledJob(Job):
 
     def store_inputs(self) -> None:
         """Store the examples that are held out."""
-        self._sets.store()
+        self.sets.store()
 
     @property
     def size(self) -> int:
