@@ -93,7 +93,7 @@ class SystemTable(Shown):
     def notes(self) -> list[str]:
         """Return what a reader of the table has to know: the test set, the signatures and the tests."""
         notes = [f"{self.data}, {self.sentences:,} {self.unit}; mean ± standard deviation over the seeds."]
-        notes += [f"{each.name}: {each.signature}" for each in self.metrics if each.signature]
+        notes += [f"{each.name}: {each.signature}" for each in self.metrics if each.signature not in ("", each.name)]
         if any(row.comparisons for row in self.rows):
             first = self.rows[0].name
             notes.append(f"{_DAGGER} significantly different from {first} at 0.05, tested over seeds and {self.unit}.")
