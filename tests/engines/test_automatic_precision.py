@@ -22,6 +22,7 @@ from dragoman.native.compiler import available
 from dragoman.native.library import code_bits
 from dragoman.tasks.translation import precision_cost, precision_measurement
 from dragoman.tasks.translation.precision_measurement import ValidationPairs
+from dragoman.training.progress.final_steps import FinalSteps
 
 COUNT = 100
 
@@ -229,7 +230,7 @@ def test_a_failure_never_ends_a_training(
         raise error
 
     monkeypatch.setattr(precision_cost, "measure", fail)
-    precision_cost.measure_after_training(Path("x"), ValidationPairs("val", (), (), ()))
+    precision_cost.measure_after_training(Path("x"), ValidationPairs("val", (), (), ()), FinalSteps(None))
     assert capsys.readouterr().err.startswith(said)
 
 

@@ -6,9 +6,9 @@ function needs a parameter for it.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
-from threading import Lock
+from threading import TIMEOUT_MAX, Lock, Timer
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -94,3 +94,35 @@ def until_cancelled(items: Iterable[Item]) -> Iterator[Item]:
     for item in items:
         check_cancelled()
         yield item
+
+
+class TimeLimit(Cancellation):
+    """A cancellation that is set when a time has passed."""
+
+    has_passed = False
+    """Whether the time has passed. The limit may also be cancelled by an outer cancellation."""
+
+    def end(self) -> None:
+        """Cancel the computation because the time has passed."""
+        self.has_passed = True
+        self.cancel()
+
+
+@contextmanager
+def time_limit(seconds: float | None) -> Iterator[TimeLimit]:
+    """Cancel the computations within the `with` block after some time, or with the outer cancellation.
+
+    The computations raise Cancelled; `has_passed` states whether because of the time. seconds: None: no limit.
+    """
+    limit, outer = TimeLimit(), _ACTIVE.get()
+    if seconds is None:
+        yield limit
+        return
+    timer = Timer(min(max(0.0, seconds), TIMEOUT_MAX), limit.end)
+    timer.daemon = True
+    with limit.active(), nullcontext() if outer is None else outer.callback(limit.cancel):
+        timer.start()
+        try:
+            yield limit
+        finally:
+            timer.cancel()

@@ -95,7 +95,7 @@ class LoopConfig(Config):
         gt=0,
         description="End each run after this many minutes, summed over resumed runs. Everything counts: preparation, "
         "statistical systems, updates, validations, and the choice and measurement of the final model, for which "
-        "training ends earlier.",
+        "training ends earlier. What does not fit is left out.",
     )
     patience: int | None = Field(
         10,

@@ -76,6 +76,10 @@ class TimedValidator(Protocol):
         ...
 
 
+_DELAYS, _LONGEST_DELAY = 0.05, 60.0
+"""Fraction of a time limit, and number of seconds, that is reserved for what takes longer than expected."""
+
+
 class Task(Config):
     """Base class of task configs. A new task subclasses `Task`, `RunConfig` and `Job`."""
 
@@ -364,11 +368,11 @@ class Job(ABC):
         return None
 
     def measuring_seconds(self, limit: float, validation: float) -> float:
-        """Return how many seconds of a time limit are reserved for `measure`.
+        """Return how many seconds of a time limit are reserved for `measure`, and for delays on a busy machine.
 
         limit: the whole time limit, in seconds. validation: duration of a validation, in seconds.
         """
-        return 0.0
+        return min(_LONGEST_DELAY, _DELAYS * limit)
 
     def close(self) -> None:  # noqa: B027
         """Stop the job's processes at the end of the run."""

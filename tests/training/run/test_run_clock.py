@@ -41,7 +41,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 def test_training_ends_before_the_limit_by_the_time_of_the_rest(machine: Machine) -> None:
     clock = machine.clock(preparation=60)
-    assert clock.deadline == 1300
+    assert clock.deadline == 1295, "5 seconds before the limit"
     clock.note_validation(40)
     progress = clock.progress
     progress.horizon = Horizon(0, 0.0, None)
@@ -71,8 +71,27 @@ def test_a_resumed_run_has_the_rest_of_the_limit(machine: Machine) -> None:
     resumed = machine.clock(preparation=20)
     resumed.restore(stored)
     assert resumed.progress.prepared == 80
-    assert resumed.deadline == machine.now + 300 - 80 - 50
+    assert resumed.deadline == machine.now + 300 - 80 - 50 - 5
     assert resumed.seconds() == 50
+
+
+def test_writing_is_reserved_and_the_mean_is_left_out_when_there_is_no_time(machine: Machine) -> None:
+    clock = machine.clock(preparation=60)
+    clock.note_validation(40)
+    clock.note_snapshot(2)
+    budget = clock.budget
+    assert budget is not None and budget.for_updates == 300 - 60 - 40 - 15 - 4 * 2
+    machine.now = 1255
+    assert clock.leaves_validation()
+    machine.now = 1256
+    assert not clock.leaves_validation()
+
+
+def test_the_first_run_of_a_command_begins_with_the_command() -> None:
+    with run_clock.started_at(5.0):
+        assert run_clock.take_start() == 5.0
+        assert run_clock.take_start() > 5.0, "a second seed"
+    assert run_clock.take_start() != 5.0
 
 
 def test_a_run_without_a_time_limit_has_no_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """`dragoman train`: train a model from two text files or a recipe."""
 
 import json
+import time
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated
@@ -68,6 +69,7 @@ def train(
     """
     from dragoman.base.errors import ConfigError
 
+    begun = time.monotonic()
     path, arguments = split_recipe(recipe or [])
     options = {
         **corpus_options(source, target, pairs),
@@ -85,8 +87,11 @@ def train(
     if path is None and not any(each.startswith("out=") for each in overrides):
         raise ConfigError("there is no folder for the run: give --out FOLDER")
     from dragoman.tasks.train import train
+    from dragoman.training.run.run_clock import started_at
 
-    print_result(train(path, overrides, resume=resume, profile=profile))
+    with started_at(begun):
+        result = train(path, overrides, resume=resume, profile=profile)
+    print_result(result)
 
 
 def print_result(result: "TrainingResult") -> None:

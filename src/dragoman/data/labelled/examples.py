@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dragoman.text.trees.tree import Tree
 
@@ -12,12 +12,15 @@ class LabelledText:
     """A text or a pair of texts with its label.
 
     texts: one text, or two. label: the label as written in the file, also if it is a number; None if the example has no
-    label. id: identifier of the example in the file; None if the file has no identifiers.
+    label. id: identifier of the example in the file; None if the file has no identifiers. file, line: where the example
+    was read; not a part of its value.
     """
 
     texts: tuple[str, ...]
     label: str | None = None
     id: str | None = None
+    file: str = field(default="", compare=False, repr=False)
+    line: int = field(default=0, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -25,13 +28,15 @@ class TaggedSentence:
     """The words of a sentence with their tags.
 
     tags: one tag per word, or None if the sentence has no tags. features: further columns, such as parts of speech,
-    each with one value per word.
+    each with one value per word. file, line: where the sentence was read; not a part of its value.
     """
 
     words: tuple[str, ...]
     tags: tuple[str, ...] | None = None
     features: tuple[tuple[str, ...], ...] = ()
     id: str | None = None
+    file: str = field(default="", compare=False, repr=False)
+    line: int = field(default=0, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

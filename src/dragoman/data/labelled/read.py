@@ -47,7 +47,7 @@ def read_labelled(
     """
     examples: list[LabelledText] = []
     for corpus in _listed(corpora, LabelledCorpusConfig):
-        before = len(examples)
+        before, file = len(examples), str(corpus)
         for row in _rows(corpus, labelled):
             location = f"{corpus}, line {row.line}"
             label = row.label
@@ -66,7 +66,7 @@ def read_labelled(
                     f"{location}: the number of texts is {len(row.texts)}, but {len(examples[0].texts)} in previous "
                     "lines. Use single texts only or pairs only."
                 )
-            examples.append(LabelledText(row.texts, label, row.id))
+            examples.append(LabelledText(row.texts, label, row.id, file, row.line))
         _check_not_empty(len(examples) - before, corpus, "example")
     _warn_of_blanks({example.label for example in examples if example.label is not None})
     return examples
@@ -83,7 +83,8 @@ def read_tagged(
     sentences: list[TaggedSentence] = []
     for corpus in _listed(corpora, TaggedCorpusConfig):
         before = len(sentences)
-        sentences += [sentence for _, sentence in read_conll(corpus, labelled)]
+        file = str(corpus)
+        sentences += [replace(each, file=file, line=line) for line, each in read_conll(corpus, labelled)]
         _check_not_empty(len(sentences) - before, corpus, "sentence")
     return sentences
 

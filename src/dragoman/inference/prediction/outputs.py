@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from dragoman.base.cancellation import until_cancelled
 from dragoman.data.batches.batch import pad
 from dragoman.inference.prediction.heads.chains import decode_inputs
 from dragoman.inference.prediction.heads.inputs import ModelInput
@@ -30,6 +31,7 @@ def compute_outputs(
 
     They are arrays, float32. The outputs of a masked language model are the logits (places, V) at the places of an
     input. The output of a tagger with transitions is a `TagSequence`, that of a parser the best tree of the sentence.
+    Raises Cancelled between two batches.
     """
     return _compute(model, inputs, device, tokens)
 
@@ -57,7 +59,7 @@ def _compute(
 ) -> list[Any]:
     """Return the result of a function of tokens and mask for each input, without padding, in order."""
     outputs: list[Any] = [None] * len(inputs)
-    for rows in length_batches([len(each.ids) for each in inputs], tokens):
+    for rows in until_cancelled(length_batches([len(each.ids) for each in inputs], tokens)):
         ids, mask = _tensors([inputs[row].ids for row in rows])
         results = function(ids.to(device), mask.to(device))
         if isinstance(results, Tensor):

@@ -3,14 +3,19 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from dragoman.base.files import atomic_write
+from dragoman.base.log import quietly, warn
 from dragoman.base.table import Table
 from dragoman.checkpoint.card.markdown import with_section
 from dragoman.checkpoint.folder import CARD
 from dragoman.checkpoint.start import Start
+from dragoman.inference.prediction.heads.report import compare_with_labels
+from dragoman.inference.prediction.predictor import Predictor
 from dragoman.metrics.labels.report import Report
 from dragoman.metrics.score import Score
+from dragoman.training.progress.final_steps import FinalSteps
 from dragoman.training.task import Content, RunConfig
 
 SECTION = "Labels"
@@ -18,9 +23,32 @@ _MAX_LABELS = 100
 """Maximum number of labels in the table; the most frequent ones are listed."""
 
 
+def report_on_validation(
+    folder: Path, examples: Sequence[Any], device: str, steps: FinalSteps, *, task: str | None = None
+) -> Report | None:
+    """Return the scores of a final model on the validation set, with intervals and a baseline; None without time.
+
+    Prints the warnings of the report. task: name of the task if the model has several. Raises the errors of
+    `Predictor.load`.
+    """
+
+    def measure() -> Report:
+        predictor = Predictor.load(folder, device, task=task, engine="torch")
+        with quietly():
+            predictions = predictor.predict(examples)
+        return compare_with_labels(predictor.head, examples, predictions)
+
+    where = "the validation set" if task is None else f"the validation set of {task}"
+    name = f"scores with intervals and a baseline on {where}"
+    report = steps.run(name, measure, remedy="dragoman evaluate labels measures them")
+    for text in () if report is None else report.warnings.values():
+        warn(f"on {where}: {text}")
+    return report
+
+
 def write_card_section(
     folder: Path,
-    report: Report,
+    report: Report | None,
     data: str,
     labels: tuple[Iterable[str], Iterable[str]],
     *,
@@ -29,14 +57,14 @@ def write_card_section(
 ) -> None:
     """Add the section to the model card of a folder. An earlier section is replaced.
 
-    report: the scores on the validation set, whose name is `data`. labels: the labels of the training and of the
-    validation examples; empty if the model has no classes. facts: further rows about the training. task: name of the
-    task if the model has several, each of which has its own section.
+    report: the scores on the validation set, whose name is `data`; None if they were not measured. labels: the labels
+    of the training and of the validation examples; empty if the model has no classes. facts: further rows about the
+    training. task: name of the task if the model has several, each of which has its own section.
     """
     card = folder / CARD
     if card.is_file():
         title = SECTION if task is None else f"{SECTION} of {task}"
-        lines = [*_scores(report, data), *_counts(*map(Counter, labels)), *_facts(facts)]
+        lines = [*([] if report is None else _scores(report, data)), *_counts(*map(Counter, labels)), *_facts(facts)]
         atomic_write(card, with_section(card.read_text(encoding="utf-8"), title, lines[:-1]))
 
 

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from dragoman.base.log import info, quietly, warn
+from dragoman.base.log import info, warn
 from dragoman.checkpoint.meta import Meta
 from dragoman.data.batches.epoch import Part
 from dragoman.data.batches.labelled import LabelledBatch
@@ -22,15 +22,15 @@ from dragoman.data.labelled.examples import fingerprint
 from dragoman.inference.prediction.heads.inputs import ModelInput
 from dragoman.inference.prediction.heads.readers import ReaderSettings, reader_of
 from dragoman.inference.prediction.heads.report import compare_with_labels
-from dragoman.inference.prediction.predictor import Predictor
 from dragoman.metrics.score import Score
 from dragoman.models.description.describe import count_operations
 from dragoman.models.heads.union import HeadConfig
 from dragoman.models.kinds.encoder_only import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.parts import count_parameters
 from dragoman.tasks.corpora.job import activation_bytes
-from dragoman.tasks.labelled.card import training_facts, write_card_section
+from dragoman.tasks.labelled.card import report_on_validation, training_facts, write_card_section
 from dragoman.tasks.labelled.config import LabelledRun, validation_interval
+from dragoman.tasks.labelled.contradictions import check_training_labels
 from dragoman.tasks.labelled.held_out import LabelledSets
 from dragoman.tasks.labelled.length_limit import length_limit
 from dragoman.tasks.labelled.objective import LabelObjective
@@ -43,6 +43,7 @@ from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers, train_tokenizers
 from dragoman.text.unknown_tokens import UnknownTokens, check_unknown, has_unknown_tokens
 from dragoman.training.objectives.objective import Objective
+from dragoman.training.progress.final_steps import FinalSteps
 from dragoman.training.task import Content, Job
 from dragoman.training.validation import Validation
 
@@ -148,11 +149,13 @@ class LabelledJob(Job):
 
     def check_held_out(self) -> Iterator[Finding]:
         """Compare the texts and labels of the held-out examples with those of the training examples."""
+        names = self.run.data.names("train"), self.run.data.names("valid")
+        yield from check_training_labels(self.train, self.valid, names, texts=self.texts, labels=self.labels)
         if not self.run.data.valid_sets:  # chosen by `prepare`, without overlap
             return
         yield from self.check_labels()
         train, valid = (list(map(self.texts, examples)) for examples in (self.train, self.valid))
-        yield from check_examples(train, valid, self.run.data.names("valid"))
+        yield from check_examples(train, valid, names[1])
 
     def prepare(self) -> None:
         """Hold out examples, learn the vocabulary, resolve the settings, and encode the examples.
@@ -359,13 +362,8 @@ class LabelledJob(Job):
 
     def measure(self, folder: Path, validation: Validation) -> None:
         """Add scores with intervals and a baseline, and the numbers of labels, to the model card."""
-        predictor = Predictor.load(folder, self.run.train.device, task=self._task, engine="torch")
-        with quietly():
-            predictions = predictor.predict(self.valid)
-        report = compare_with_labels(predictor.head, self.valid, predictions)
-        where = "the validation set" if self._task is None else f"the validation set of {self._task}"
-        for text in report.warnings.values():
-            warn(f"on {where}: {text}")
+        device, steps = self.run.train.device, FinalSteps(self.deadline)
+        report = report_on_validation(folder, self.valid, device, steps, task=self._task)
         facts = [("Training examples", f"{len(self.train):,}")]
         if self._task is None:
             facts += training_facts(self.run, self.start, self.contents["valid"])
@@ -378,7 +376,7 @@ class LabelledJob(Job):
 
     def measuring_seconds(self, limit: float, validation: float) -> float:
         """See `Job.measuring_seconds`; the validation set is predicted once more."""
-        return validation
+        return super().measuring_seconds(limit, validation) + validation
 
     def meta(self, step: int, validation: Validation | None, averaged_steps: tuple[int, ...]) -> Meta:
         """Return the model's metadata, including language, licence and fingerprints of the examples."""

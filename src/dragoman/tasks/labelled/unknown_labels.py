@@ -1,4 +1,4 @@
-"""Labels of held-out examples that do not occur in the training examples, which no model can predict."""
+"""Labels of held-out examples that no training example has, and labels that differ only in their spelling."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -30,6 +30,18 @@ def check_labels(train: Iterable[str], valid: Iterable[str], name: str) -> Itera
         f"{count:,} of {found.total():,} labels of {name} do not occur in the training data and count as wrong, for "
         f"example {listed}{cause}"
     )
+
+
+def check_spellings(train: Iterable[str], name: str) -> Iterator[Finding]:
+    """Yield labels of the training examples that differ only in their spelling. name: name of the examples."""
+    groups: dict[str, list[str]] = {}
+    counts = Counter(train)
+    for label in counts:
+        groups.setdefault(_plain(label), []).append(label)
+    alike = [group for group in groups.values() if len(group) > 1]
+    if alike:
+        listed = " and ".join(f"{label!r} ({counts[label]:,})" for label in alike[0])
+        yield Finding(f"the labels {listed} of {name} are different classes. If they are the same, use one spelling")
 
 
 def _twin(label: str, known: Iterable[str]) -> str | None:

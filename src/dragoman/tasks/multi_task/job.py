@@ -196,10 +196,15 @@ class MultiTaskJob(TaskMixture):
     def measure(self, folder: Path, validation: Validation) -> None:
         """Add the scores and the numbers of labels of each task, and the settings of the training, to the card."""
         for job in self._jobs.values():
+            job.deadline = self.deadline
             job.measure(folder, validation)
         weights = ", ".join(f"{name} {task.weight:g}" for name, task in self.run.tasks.items())
         facts = [("Weights of the tasks", weights), *training_facts(self.run, self.start, self.contents["valid"])]
         write_training_section(folder, facts)
+
+    def measuring_seconds(self, limit: float, validation: float) -> float:
+        """See `Job.measuring_seconds`; the validation sets are predicted once more."""
+        return super().measuring_seconds(limit, validation) + validation
 
     def meta(self, step: int, validation: Validation | None, averaged_steps: tuple[int, ...]) -> Meta:
         """Return the model's metadata, with languages, licences, fingerprints and thresholds of all tasks."""

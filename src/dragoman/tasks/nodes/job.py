@@ -27,6 +27,7 @@ from dragoman.models.parts import count_parameters
 from dragoman.tasks.labelled.card import training_facts, write_card_section
 from dragoman.tasks.nodes.config import NodesRun
 from dragoman.training.objectives.objective import FIRST, Loss, TrainingPoint
+from dragoman.training.progress.final_steps import FinalSteps
 from dragoman.training.ranks.ranks import Runtime
 from dragoman.training.task import Content, Job
 from dragoman.training.validation import Validation, defined_scores
@@ -138,10 +139,13 @@ class NodesJob(Job):
 
     def measure(self, folder: Path, validation: Validation) -> None:
         """Add scores with intervals and a baseline, and the numbers of labels, to the model card."""
-        report = NodePredictor.load(folder, self.run.train.device).evaluate(
-            self.graph, self.graph.members("valid").tolist()
+        valid = self.graph.members("valid").tolist()
+        report = FinalSteps(self.deadline).run(
+            "scores with intervals and a baseline on the validation set",
+            lambda: NodePredictor.load(folder, self.run.train.device).evaluate(self.graph, valid),
+            remedy="dragoman evaluate labels measures them",
         )
-        for text in report.warnings.values():
+        for text in () if report is None else report.warnings.values():
             warn(f"on the validation set: {text}")
         named = [[str(self.graph.labels[node]) for node in self.graph.members(each)] for each in ("train", "valid")]
         facts = [

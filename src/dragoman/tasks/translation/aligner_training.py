@@ -2,7 +2,7 @@
 guided alignment.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +17,14 @@ from dragoman.statistical.alignment.estimation.library import functions
 from dragoman.statistical.alignment.links import Alignment
 from dragoman.statistical.alignment.shortlist import Shortlist, ShortlistConfig, provenance
 from dragoman.statistical.alignment.word_aligner import AlignerConfig, WordAligner
+from dragoman.tasks.translation.config import DataConfig
 from dragoman.tasks.translation.objectives.guided_alignment import TokenLinks
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.words import word_indices
+from dragoman.training.progress.final_steps import FinalSteps
+
+_PART = 0.5
+"""Fraction of what is left of a time limit that a shortlist or a word aligner may take."""
 
 
 def check_library(settings: Sequence[str], has_vectors: bool) -> None:
@@ -31,6 +36,22 @@ def check_library(settings: Sequence[str], has_vectors: bool) -> None:
     if settings and has_vectors:
         raise ConfigError(f"{settings[0]}: the sources are vectors, which have no words to align: remove {settings[0]}")
     functions()
+
+
+def add_requested(folder: Path, data: DataConfig, prepared: PreparedCorpora, meta: Meta, steps: FinalSteps) -> None:
+    """Add the shortlist and the word aligner to a model folder if the settings request them and there is time.
+
+    meta: languages, licence and fingerprints of the corpora.
+    """
+    shortlist, aligner = data.shortlist, data.aligner
+    requested: list[tuple[str, Callable[[], None]]] = []
+    if shortlist is not None:
+        requested.append(("shortlist", lambda: add_shortlist(folder, shortlist, prepared, meta)))
+    if aligner is not None:
+        requested.append(("aligner", lambda: add_word_aligner(folder, aligner, prepared, meta)))
+    for name, add in requested:
+        remedy = "dragoman train --resume with a higher train.max_minutes adds it"
+        steps.run(f"data.{name}", add, fraction=_PART, remedy=remedy)
 
 
 def add_word_aligner(folder: Path, config: AlignerConfig, prepared: PreparedCorpora, meta: Meta) -> None:

@@ -1,8 +1,8 @@
 """`TranslationJob`: the data, model, loss, validation and model folder of a translation run."""
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import ClassVar
 
 import torch
@@ -36,7 +36,7 @@ from dragoman.tasks.corpora.job import CorpusJob, ValidationSets
 from dragoman.tasks.corpora.pair_sets import PairSets
 from dragoman.tasks.corpora.prepared_folder import prepared_folder
 from dragoman.tasks.start.settings import load_start
-from dragoman.tasks.translation.aligner_training import add_shortlist, add_word_aligner, check_library, token_links
+from dragoman.tasks.translation.aligner_training import add_requested, check_library, token_links
 from dragoman.tasks.translation.confidence import measure_confidence
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.corpus_lengths import measure_lengths
@@ -46,7 +46,7 @@ from dragoman.tasks.translation.lengths import check_lengths
 from dragoman.tasks.translation.objectives.guided_alignment import TokenLinks
 from dragoman.tasks.translation.objectives.scheduled_sampling import ALWAYS, ScheduledSampling
 from dragoman.tasks.translation.precision_cost import measure_after_training, pooled_pairs
-from dragoman.tasks.translation.precision_measurement import LONGEST_MEASUREMENT
+from dragoman.tasks.translation.precision_measurement import LONGEST_MEASUREMENT, MIN_SENTENCES
 from dragoman.tasks.translation.systems import Systems, requested_systems, validation_scores
 from dragoman.tasks.translation.validation import (
     build_validators,
@@ -60,6 +60,7 @@ from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.training.config import VALIDATE_EVERY, LoopConfig
 from dragoman.training.objectives.objective import LossContext, Objective, teacher_forcing
+from dragoman.training.progress.final_steps import FinalSteps
 from dragoman.training.validation import Validation
 
 _DROPOUT_GROWTH = 1.3
@@ -73,8 +74,8 @@ _TOKEN = 4
 _SHORTEST_INTERVAL, _INTERVAL_EPOCHS = 100, 4
 """Numbers of updates and of epochs between validations of a run that only patience ends."""
 
-_MEASURING = 0.05
-"""Fraction of a time limit that is reserved for the measurement of int8."""
+_MEASURING = 0.1
+"""Fraction of a time limit that is reserved for the steps after training."""
 
 
 class TranslationJob(CorpusJob):
@@ -334,28 +335,27 @@ class TranslationJob(CorpusJob):
 
     def measure(self, folder: Path, validation: Validation) -> Verdict | None:
         """Add the shortlist and the aligner, measure what int8 costs, compare the systems and judge the best one."""
-        data = self.run.data
-        if data.shortlist is not None:
-            add_shortlist(folder, data.shortlist, self.prepared, self.meta(0, None, ()))
-        measure_after_training(folder, pooled_pairs(self._held_out), self.deadline)
+        steps, pooled, threads = FinalSteps(self.deadline), pooled_pairs(self._held_out), self.run.train.threads
+        add_requested(folder, self.run.data, self.prepared, self.meta(0, None, ()), steps)
+        sentence = validation.seconds / max(1, len(pooled.sources))  # in seconds, with the beam size of validations
+        measure_after_training(folder, pooled, steps, MIN_SENTENCES * sentence)
         pairs, tokenizer = self._held_out[0], self._bleu_tokenizers[0]
         tuning = TuningPairs(pairs.name, pairs.sources, pairs.targets, tokenizer, self.run.train.metric)
-        self._systems.report(folder, tuning, self.run.train.threads, self.deadline)
-        if data.aligner is not None:
-            add_word_aligner(folder, data.aligner, self.prepared, self.meta(0, None, ()))
+        self._systems.report(folder, tuning, threads, steps)
         if self.whole_texts or self.run.text.vectors is not None:  # copying such a source is no translation
             return None
-        valid, threads = pairs.corpus, self.run.train.threads
-        language = valid.target_language
-        if self.deadline is None or time.monotonic() < self.deadline:
-            measure_confidence(folder, pooled_pairs(self._held_out), threads)
-        return judge_after_training(
-            folder, validation.outputs, str(valid), tokenizer, language=language, threads=threads
+        outputs, valid, language = validation.outputs, str(pairs.corpus), pairs.corpus.target_language
+        verdict = steps.run(
+            "the comparison with simple systems",
+            lambda: judge_after_training(folder, outputs, valid, tokenizer, language=language, threads=threads),
+            remedy=f"dragoman evaluate {quote(str(folder))} makes it on a test set",
         )
+        steps.run("the threshold of doubtful translations", lambda: measure_confidence(folder, pooled, threads))
+        return verdict
 
     def measuring_seconds(self, limit: float, validation: float) -> float:
-        """See `Job.measuring_seconds`; the measurement of int8 uses the time that is left."""
-        return min(LONGEST_MEASUREMENT, _MEASURING * limit)
+        """See `Job.measuring_seconds`; the steps of `measure` use the time that is left."""
+        return min(2 * LONGEST_MEASUREMENT, _MEASURING * limit)
 
     def close(self) -> None:
         """Stop the processes that segment texts into subwords."""

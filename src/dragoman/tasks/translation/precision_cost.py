@@ -1,9 +1,9 @@
 """`measure_precision_cost` measures what int8 costs a translation model, at the end of training or later."""
 
-import time
 from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
+from shlex import quote
 
 from dragoman.base.errors import ConfigError, DataError, DragomanError
 from dragoman.base.log import info, quietly, warn
@@ -19,6 +19,7 @@ from dragoman.tasks.translation.precision_measurement import ValidationPairs
 from dragoman.tasks.translation.precision_measurement import measure_precision_cost as measure
 from dragoman.tasks.translation.validation import HeldOutPairs
 from dragoman.text.tokenizers import Tokenizers
+from dragoman.training.progress.final_steps import FinalSteps
 
 
 def measure_precision_cost(
@@ -64,14 +65,25 @@ def measure_precision_cost(
         return measure(folder, pairs, threads)
 
 
-def measure_after_training(folder: Path, pairs: ValidationPairs, deadline: float | None = None) -> None:
-    """Measure what int8 costs, and print the result, or the reason why it was not measured. Raises no Exception.
+_PART, _SAFELY = 0.5, 0.4
+"""Fractions of what is left of a time limit: what the measurement may take, and after which it takes no more chunks."""
 
-    deadline: end of the time limit, by `time.monotonic`. Nothing is measured after it.
+
+def measure_after_training(folder: Path, pairs: ValidationPairs, steps: FinalSteps, expected: float = 0.0) -> None:
+    """Measure what int8 costs if there is time, and print the result, or the reason why it was not measured.
+
+    expected: as in `FinalSteps.run`. Raises no Exception.
     """
-    if deadline is not None and time.monotonic() >= deadline:
-        info(f"int8 was not measured: the time limit has passed. dragoman evaluate precision-cost {folder} measures it")
-        return
+    steps.run(
+        "the measurement of int8",
+        lambda: _measure_and_report(folder, pairs, steps.end_of(_SAFELY)),
+        fraction=_PART,
+        expected=expected,
+        remedy=f"dragoman evaluate precision-cost {quote(str(folder))} measures it",
+    )
+
+
+def _measure_and_report(folder: Path, pairs: ValidationPairs, deadline: float | None) -> None:
     try:
         cost = measure(folder, pairs, deadline=deadline)
     except (ConfigError, DataError) as error:

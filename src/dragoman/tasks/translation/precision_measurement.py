@@ -52,8 +52,8 @@ def measure_precision_cost(
 
     The first `MAX_SENTENCES` pairs are translated with the model's own search settings, or fewer if they take more than
     two minutes. All widths of codes that this processor can compute with are measured, since the model may be used on
-    another processor. threads: as in `Translator.load`. deadline: time after which only the first `MIN_SENTENCES` pairs
-    are translated, by `time.monotonic`.
+    another processor. threads: as in `Translator.load`. deadline: time, by `time.monotonic`, until which further chunks
+    are translated if they are expected to end before it; the first `MIN_SENTENCES` pairs always are.
 
     Raises DataError for a set with fewer than `MIN_SENTENCES` pairs; ConfigError if the native engine does not support
     the model or its search settings; NoLibraryError if it cannot be compiled; ModelError for a damaged folder.
@@ -145,15 +145,16 @@ def _widths() -> dict[int, InstructionSet]:
 
 
 def _translate(runs: Sequence[_Run], sources: Sequence[str], requests: Sequence[Request], end: float) -> int:
-    """Translate chunks of the sources with each run in turn until the time has passed; return the number of sources."""
-    done = 0
+    """Translate chunks of the sources with each run in turn while there is time; return the number of sources."""
+    done, latest = 0, 0.0
     with Progress("Measuring int8", "sentences", len(requests)) as progress:
-        while done < len(requests) and (time.monotonic() < end or done < MIN_SENTENCES):
+        while done < len(requests) and (time.monotonic() + latest < end or done < MIN_SENTENCES):
+            begun = time.monotonic()
             part = slice(done, min(done + _CHUNK, len(requests)))
             for run in runs:
                 start = time.perf_counter()
                 run.lines += run.translator.translate(sources[part], requests=requests[part])
                 run.seconds += time.perf_counter() - start
-            done = part.stop
+            done, latest = part.stop, time.monotonic() - begun
             progress.update(done)
     return done

@@ -1,13 +1,10 @@
 """Statistical models that a run on a small corpus estimates on the same pairs, because they are often better there."""
 
-import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from threading import Timer
 
-from dragoman.base.cancellation import Cancellation, Cancelled
+from dragoman.base.cancellation import Cancelled, TimeLimit, time_limit
 from dragoman.base.errors import ConfigError, DragomanError
 from dragoman.base.log import info, quietly, warn
 from dragoman.checkpoint.folder import read_meta
@@ -22,6 +19,7 @@ from dragoman.tasks.statistical_translation.config import StatisticalDataConfig,
 from dragoman.tasks.statistical_translation.estimate import Estimation
 from dragoman.tasks.translation.config import SystemName, TranslationRun
 from dragoman.tasks.translation.hybrid import TuningPairs, tune_hybrid
+from dragoman.training.progress.final_steps import FinalSteps
 from dragoman.training.validation import Validation
 
 LARGEST = 20_000
@@ -32,6 +30,9 @@ On Multi30k, the phrase-based model is 6 BLEU better than the neural one with 4,
 
 _SHARE = 0.25
 """Fraction of a time limit after which models that are not complete are left out."""
+
+_HYBRID_SHARE = 0.5
+"""Fraction of what is left of a time limit that the hybrid may take."""
 
 _METHODS = {"dictionary": DictionaryConfig(), "phrase_based": PhraseBasedConfig()}
 _METRICS = ("bleu", "chrf")
@@ -58,8 +59,8 @@ class Systems:
         if new:
             info(f"Systems: estimating {' and '.join(map(_title, new))} on the same pairs, in seconds to a minute")
         minutes = run.train.max_minutes
-        with _cancelled_after(None if minutes is None else _SHARE * 60 * minutes) as cancellation:
-            records = [_record(run, name, bleu_tokenizer, cancellation) for name in names]
+        with time_limit(None if minutes is None else _SHARE * 60 * minutes) as limit:
+            records = [_record(run, name, bleu_tokenizer, limit) for name in names]
         return cls([each for each in records if each is not None], "chrf" if run.train.metric == "chrf" else "bleu")
 
     def record(self, folder: Path, neural: Mapping[str, RecordedScore]) -> None:
@@ -67,13 +68,13 @@ class Systems:
         if self._records:
             write_systems(folder, self.ranked(SystemRecord(name=NEURAL, scores=tuple(neural.values()))))
 
-    def report(self, folder: Path, pairs: TuningPairs, threads: int | None, deadline: float | None) -> None:
+    def report(self, folder: Path, pairs: TuningPairs, threads: int | None, steps: FinalSteps) -> None:
         """Compare the final model, translating with its own search settings, with the other systems, and report it.
 
         The validations of a run are faster, with `train.validation_beam`. The measurement of int8 has translated the
-        same pairs with the settings that users get. A hybrid of both models is tuned, unless the time is over.
+        same pairs with the settings that users get. A hybrid of both models is tuned in the time that is left.
 
-        pairs: the validation set. deadline: by `time.monotonic`.
+        pairs: the validation set.
         """
         if not self._records:
             return
@@ -86,8 +87,13 @@ class Systems:
                 for name, each in scores.items()
             }
         self.record(folder, scores)
-        if deadline is None or time.monotonic() < deadline:
-            self._add_hybrid(folder, pairs, threads)
+        self._records = [each for each in self._records if each.name != HYBRID]
+        if any(each.name == PHRASE_BASED for each in self._records):
+            steps.run(
+                "the hybrid of the phrase-based and the neural model",
+                lambda: self._add_hybrid(folder, pairs, threads),
+                fraction=_HYBRID_SHARE,
+            )
             self.record(folder, scores)
         ranked = read_meta(folder).systems
         listed = "; ".join(f"{each.title} {self._value(each):.2f}" for each in ranked)
@@ -98,9 +104,6 @@ class Systems:
 
     def _add_hybrid(self, folder: Path, pairs: TuningPairs, threads: int | None) -> None:
         """Tune the hybrid of the phrase-based and the neural model, and keep it if it is better than the former."""
-        self._records = [each for each in self._records if each.name != HYBRID]
-        if not any(each.name == PHRASE_BASED for each in self._records):
-            return
         try:
             hybrid = tune_hybrid(folder, pairs, threads)
         except DragomanError as error:
@@ -165,36 +168,20 @@ def _title(name: str) -> str:
     return f"a {SystemRecord(name=name).title}"
 
 
-@contextmanager
-def _cancelled_after(seconds: float | None) -> Iterator[Cancellation]:
-    """Yield a cancellation that is cancelled after some time; None: never."""
-    cancellation = Cancellation()
-    if seconds is None:
-        yield cancellation
-        return
-    timer = Timer(min(seconds, threading.TIMEOUT_MAX), cancellation.cancel)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield cancellation
-    finally:
-        timer.cancel()
-
-
-def _record(
-    run: TranslationRun, name: SystemName, bleu_tokenizer: str, cancellation: Cancellation
-) -> SystemRecord | None:
+def _record(run: TranslationRun, name: SystemName, bleu_tokenizer: str, limit: TimeLimit) -> SystemRecord | None:
     """Return the record of a model, which is estimated unless its folder exists."""
     folder = run.out / SYSTEMS / name
     if not folder.is_dir():
         started = time.monotonic()
         try:
-            with quietly(True), cancellation.active():
+            with quietly(True):
                 Estimation(_statistical_run(run, name, bleu_tokenizer), prepared_folder(run.out)).run()
         except DragomanError as error:  # the neural model does not need it
             warn(f"{_title(name)} was not estimated: {error}")
             return None
         except Cancelled:
+            if not limit.has_passed:
+                raise
             warn(f"{_title(name)} was left out: it takes more than a quarter of train.max_minutes")
             return None
         scores = ", ".join(f"{each.metric} {each.value:.2f}" for each in read_meta(folder).scores)

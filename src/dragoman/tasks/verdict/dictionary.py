@@ -9,6 +9,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dragoman.base.cancellation import until_cancelled
 from dragoman.base.errors import DataError
 from dragoman.checkpoint.verdict import SeenWords
 from dragoman.statistical.alignment.estimation.lexicon import Lexicon
@@ -42,7 +43,7 @@ class WordDictionary:
         config = WordConfig(size=10_000_000, min_frequency=1)
         sides = [source for source, _ in pairs], [target for _, target in pairs]
         tokenizers = config.learn(sides[0]), config.learn(sides[1])
-        ids = [tokenizer.encode_batch(side) for tokenizer, side in zip(tokenizers, sides, strict=True)]
+        ids = [tokenizer.encode_batch(side) for tokenizer, side in until_cancelled(zip(tokenizers, sides, strict=True))]
         rows = [row for row in range(len(pairs)) if all(0 < len(side[row]) <= _MAX_WORDS for side in ids)]
         if not rows:
             raise DataError(f"no training pair has 1 to {_MAX_WORDS} words on both sides")

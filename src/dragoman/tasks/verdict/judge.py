@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dragoman.base.cancellation import until_cancelled
 from dragoman.base.errors import DragomanError
 from dragoman.checkpoint.systems import NEURAL
 from dragoman.checkpoint.verdict import COPYING, DICTIONARY, ScoreRange, SystemRanges, Verdict
@@ -92,7 +93,7 @@ def _compare(
         ranges: list[ScoreRange] = []
         better: list[str] = []
         worse: list[str] = []
-        for metric in metrics:
+        for metric in until_cancelled(metrics):
             rows = metric.statistics(lines, *references)
             comparison = compare_statistics(rows, own[metric.key], metric, len(references))
             if len(model) < len(metrics):

@@ -69,7 +69,7 @@ class RunProgress:
     was computed. data, valid: fingerprints of the corpora and of the validation sets. ranks: number of processes that
     trained most recently. loss_scale: scale of the next update, for float16. unlogged: sums since the last training
     line of the log. prepared: seconds before the first update, summed over resumed runs. validation_seconds: duration
-    of the latest validation, or an estimate; None if it is unknown.
+    of the latest validation, or an estimate; None if it is unknown. saving_seconds: duration of the latest snapshot.
     """
 
     horizon: Horizon
@@ -92,6 +92,7 @@ class RunProgress:
     unlogged: PendingSums = field(default_factory=PendingSums)
     prepared: float = 0.0
     validation_seconds: float | None = None
+    saving_seconds: float = 0.0
 
     def add_score(self, score: tuple[float, ...], joint: Sequence[float] = ()) -> bool:
         """Add the score of the current step and return whether it is the best so far.

@@ -10,6 +10,10 @@ _UNMEASURED = 0.1
 _PROBE = 0.25
 """Fraction of the limit after which the duration of a validation is measured if none has taken place."""
 
+_SNAPSHOTS = 4
+"""How long it takes to write all that follows the last update, in snapshots: two of these, and three models. The first
+snapshot is smaller than the following ones, because the optimiser has no state yet."""
+
 _LONG = 0.5
 """Fraction of the limit above which a warning reports the time that is reserved for the end of the run."""
 
@@ -22,7 +26,7 @@ class TimeBudget:
     the first update: reading and tokenising the corpora, statistical systems, building the model. measuring: the time
     that the task needs to measure the final model. validations: number of validations after the last update: one of
     the last parameters, and one of the mean of several checkpoints. validation: duration of one validation, None if it
-    is unknown.
+    is unknown. snapshot: duration of writing a snapshot.
     """
 
     limit: float
@@ -30,12 +34,13 @@ class TimeBudget:
     measuring: float
     validations: int
     validation: float | None = None
+    snapshot: float = 0.0
 
     @property
     def reserved(self) -> float:
-        """The time after the last update: validations, and measurement of the final model."""
+        """The time after the last update: validations, writing of snapshots and models, and measurements."""
         each = _UNMEASURED * self.limit if self.validation is None else self.validation
-        return self.validations * each + self.measuring
+        return self.validations * each + _SNAPSHOTS * self.snapshot + self.measuring
 
     @property
     def for_updates(self) -> float:

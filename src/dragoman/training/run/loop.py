@@ -29,7 +29,7 @@ from dragoman.training.progress.report import (
 )
 from dragoman.training.run.folder import interrupted_message, saved_message, start_message
 from dragoman.training.run.result import TrainingResult
-from dragoman.training.run.run_clock import RunClock
+from dragoman.training.run.run_clock import RunClock, take_start
 from dragoman.training.run.run_length import RunLength
 from dragoman.training.run.session import Session, choose_final, keep_saved_model, write_unfinished
 from dragoman.training.run.setup import assemble
@@ -55,7 +55,7 @@ def run(config: RunConfig, open_job: OpenJob, resume: bool = False, profile: boo
     Raises ConfigError if the folder contains another run, Interrupted after a signal, and DataError, ResourceError and
     DivergenceError.
     """
-    begun = time.monotonic()
+    begun = take_start()
     with assemble(config, open_job, resume) as session:
         resumed = session.snapshot is not None
         with interruption_message(start_message(session.out, session.ranks.distributed, resumed)):
@@ -142,7 +142,9 @@ class _Loop:
         with catch_signals() as interruption:
             try:
                 with self._cancelled_by(interruption):
-                    validation, step = choose_final(self.session, progress, self._best)
+                    validation, step = choose_final(
+                        self.session, progress, self._best, may_average=self.clock.leaves_validation()
+                    )
             except Cancelled:
                 raise self._interrupted(interruption.received or signal.SIGINT) from None
         if interruption.received and not self.ranks.distributed:
@@ -319,7 +321,9 @@ class _Loop:
     def _save_training(self, report: Reporter) -> None:
         self._tick()
         report.sync()
+        started = time.monotonic()
         save_snapshot(self.session, self.progress)
+        self.clock.note_snapshot(time.monotonic() - started)
         report.resume_clock()
 
     def _restore(self) -> None:

@@ -1,12 +1,38 @@
 """`RunClock`: the elapsed time of a run, and the decisions that depend on its limits."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from dragoman.base.log import warn
 from dragoman.training.config import LoopConfig
 from dragoman.training.progress.progress import RunProgress
 from dragoman.training.progress.time_budget import TimeBudget
 from dragoman.training.run.session import Session
+
+_MARGIN, _LONGEST_MARGIN = 0.02, 5.0
+"""Fraction of a time limit, and number of seconds, before its end at which the last step should end."""
+
+_starts: list[float] = []
+"""The start of the command until its first run has taken it."""
+
+
+@contextmanager
+def started_at(begun: float) -> Iterator[None]:
+    """Count the time of the first run within the context from `begun`, by `time.monotonic`.
+
+    A command imports libraries before the run, which takes seconds on a busy machine.
+    """
+    _starts[:] = [begun]
+    try:
+        yield
+    finally:
+        _starts.clear()
+
+
+def take_start() -> float:
+    """Return the start of the command for its first run, and the current time for any other run."""
+    return _starts.pop() if _starts else time.monotonic()
 
 
 class RunClock:
@@ -43,7 +69,7 @@ class RunClock:
         averages = config.average.count > 1 and progress.step > first_checkpoint
         limit, validation = 60 * config.max_minutes, progress.validation_seconds
         measuring = self._session.job.measuring_seconds(limit, validation or 0.0)
-        return TimeBudget(limit, progress.prepared, measuring, 1 + averages, validation)
+        return TimeBudget(limit, progress.prepared, measuring, 1 + averages, validation, progress.saving_seconds)
 
     @property
     def update_limits(self) -> LoopConfig:
@@ -52,9 +78,20 @@ class RunClock:
 
     @property
     def deadline(self) -> float | None:
-        """The time at which the whole run should end, by `time.monotonic`; None without a time limit."""
+        """The time at which the last step should end, by `time.monotonic`; None without a time limit.
+
+        It is a little before the limit, because a step that has no time left only ends after its current batch.
+        """
         budget = self.budget
-        return None if budget is None else self._started + budget.limit - budget.prepared
+        if budget is None:
+            return None
+        return self._started + budget.limit - budget.prepared - min(_LONGEST_MARGIN, _MARGIN * budget.limit)
+
+    def leaves_validation(self) -> bool:
+        """Return whether a further validation of the final model ends before the whole run should end."""
+        deadline, validation = self.deadline, self.progress.validation_seconds or 0.0
+        in_time = deadline is None or time.monotonic() + validation <= deadline
+        return bool(self._session.ranks.broadcast(in_time))
 
     def describe(self) -> str:
         """Return the duration of the run and of its parts in minutes, summed over resumed runs."""
@@ -103,6 +140,10 @@ class RunClock:
         """Store the duration of a validation, and warn once if the limit leaves little time for updates."""
         self.progress.validation_seconds = self._session.ranks.broadcast(seconds)
         self.warn()
+
+    def note_snapshot(self, seconds: float) -> None:
+        """Store the duration of writing a snapshot."""
+        self.progress.saving_seconds = self._session.ranks.broadcast(seconds)
 
     def warn(self) -> None:
         """Warn, once, if the time limit leaves little time for updates."""

@@ -167,11 +167,12 @@ def keep_saved_model(session: Session, progress: RunProgress) -> str:
 
 
 def choose_final(
-    session: Session, progress: RunProgress, validated: Validation | None = None
+    session: Session, progress: RunProgress, validated: Validation | None = None, *, may_average: bool = True
 ) -> tuple[Validation, int]:
     """Write the best checkpoint, or the mean of several if it is better on validation, to the run's folder.
 
     validated: the validation of the best checkpoint; None if an earlier process made it, so that it must be repeated.
+    may_average: whether the time limit of the run leaves time to validate the mean.
     Returns the validation of what was written and its step, which is the last one of several checkpoints.
     """
     config = session.config
@@ -187,7 +188,9 @@ def choose_final(
         paths = [path for step in progress.ranked() if (path := session.store.checkpoint_folder(step)).exists()][::-1]
     paths = paths[-config.average.count :] if config.average.count else []
     paths = [Path(path) for path in session.ranks.broadcast(list(map(str, paths)))]
-    if len(paths) > 1:
+    if len(paths) > 1 and not may_average:
+        info(f"Left out because train.max_minutes leaves too little time: the mean of {len(paths)} checkpoints")
+    elif len(paths) > 1:
         mean = average_parameters(paths)
         averaged = _validate_parameters(session, mean, progress.step)
         info(f"Mean of {len(paths)} checkpoints: validation {averaged.brief()}; {chosen}: {validation.brief()}")

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dragoman.base.cancellation import until_cancelled
 from dragoman.metrics.summed import Statistics, SummedMetric
 
 _GAIN = 1e-9
@@ -147,7 +148,7 @@ def search_weights(
     generator = np.random.default_rng(seed)
     starts = [start, *generator.uniform(-0.5, 1, (restarts, len(start)))]
     best = WeightedScore(start, corpus_score(lists, start, metric))
-    for each in starts:
+    for each in until_cancelled(starts):
         found = _climb(lists, each, metric)
         if found.score > best.score + _GAIN:
             best = found
