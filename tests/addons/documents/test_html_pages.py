@@ -37,6 +37,7 @@ def translated(page: str, write: Write = backwards, **of_translator: object) -> 
         ("<button>A dog</button> <button>A man</button>", "<button>DOG A</button> <button>MAN A</button>"),
         ("<label>A dog <input name=x> a man</label> a cat", "<label>DOG A <input name=x> MAN A</label> CAT A"),
         ("A <select><option>A dog<option>A man</select> cat", "A <select><option>DOG A<option>MAN A</select> CAT"),
+        ('<table summary="A dog"><td>A man</table>', '<table summary="DOG A"><td>MAN A</table>'),
         ("<summary>A dog</summary>a man", "<summary>DOG A</summary>MAN A"),
         ("<dl><dt>A dog<dd>A man</dl>", "<dl><dt>DOG A<dd>MAN A</dl>"),
         # these are sentences

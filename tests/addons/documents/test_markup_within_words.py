@@ -138,3 +138,9 @@ def test_signs_in_word_documents_and_open_documents() -> None:
     content = open_document(f"<text:p>About 2{raised} cats</text:p>", automatic=style)
     found = translate_document(Copying(reversed_order), content, format="odt").content  # type: ignore[arg-type]
     assert f"<text:p>CATS 2{raised} ABOUT</text:p>" in body(found)
+
+
+def test_code_that_is_also_a_word_stays_code() -> None:
+    for source in ("We set it as a `button` via `as` here", "`as` is as good as `as`", "see `/as` and `as`, or as"):
+        found, _ = translated(source, "markdown")
+        assert found == " ".join(word.upper() if word.isalpha() else word for word in source.split())

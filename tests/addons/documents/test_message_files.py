@@ -28,6 +28,7 @@ def test_java() -> None:
         "path=C:\\\\a B\ntab\tTWO OXEN HERE\r\nlast=IT''S {1}"
     )
     assert translated("a=\\u00fcber \\ud83d\\ude00 x", "properties") == "a=\\u00DCBER \\uD83D\\uDE00 X"
+    assert translated("a=%1$S of %d日 und %@ک", "properties") == "a=%1$S OF %d日 UND %@ک"
     assert translated("a=\\u0041 ü", "properties") == "a=A Ü"
 
 
@@ -37,6 +38,7 @@ def test_apple() -> None:
     )
     expected = given.replace('\\"big\\" cows\\n\\U00e9', '\\"BIG\\" COWS\\nÉ').replace("a hen", "A HEN")
     assert translated(given, "strings") == expected
+    assert translated("Redo = Again;\n", "strings") == 'Redo = "AGAIN";\n'
     with pytest.raises(DocumentError, match=r"line 2: not an entry of a \.strings file"):
         translated('"a" = "b";\n"c" = \n', "strings")
 

@@ -1,7 +1,7 @@
 """Places the markup of a sentence in its translation: a span covers the words aligned with its source words."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -16,6 +16,9 @@ from dragoman.text.words import word_spans
 Links = Iterable[tuple[int, int]]
 """Pairs (i, j): word i of the source is aligned with word j of the translation."""
 
+_MOST_OCCURRENCES = 50
+"""The maximum number of occurrences of a text among which the aligned one is chosen; of more, it is the first."""
+
 
 def render_translation(sentence: Sentence, translation: str, links: Links) -> Raw:
     """Return the replacement of a sentence in its document: the translation with the sentence's markup.
@@ -28,13 +31,20 @@ def render_translation(sentence: Sentence, translation: str, links: Links) -> Ra
     code: dict[Range, str] = {}
     root = span_tree(sentence.marks, len(sentence.text))
     pairs = set(links)
+    placed_sources = set[Range]()
     for position, text, raw in sorted([*sentence.code, *sentence.kept], key=lambda piece: -len(piece[1])):
-        code_range = _find_code(text, translation, code)
-        if code_range is None:  # the model omitted the code, so it is placed like a mark
+        found = _find_code(text, translation, code)
+        if not found:  # the model omitted the code, so it is placed like a mark
             root.points.append(_omitted(sentence.text, position, text, raw))
             continue
+        source_range = (position, position + len(text))
+        source_words = _words_in(sentence.text, source_range)
+        code_range = found[0]
+        if 1 < len(found) <= _MOST_OCCURRENCES:  # the text may also occur as a word that is not code
+            before = sum(begin < position for begin, _ in _find_code(text, sentence.text, placed_sources))
+            code_range = _aligned(found, before, source_words, translation, pairs=pairs)
+        placed_sources.add(source_range)
         code[code_range] = raw
-        source_words = _words_in(sentence.text, (position, position + len(text)))
         pairs = _link_exclusively(pairs, source_words, _words_in(translation, code_range))
     placed = Placement(sentence.text, translation, pairs, root, list(code)).place()
     return tuple(_write(placed, translation, code, sentence))
@@ -281,10 +291,11 @@ def _leading_punctuation(word: str) -> int:
     return next((index for index, character in enumerate(word) if character.isalnum()), 0)
 
 
-def _find_code(text: str, translation: str, used: Mapping[Range, str]) -> Range | None:
+def _find_code(text: str, translation: str, used: Collection[Range]) -> list[Range]:
     """Find a text in the translation, outside the `used` ranges.
 
-    Occurrences that are separate words are preferred. A text in other capitals is found if there is no other.
+    If some occurrences are separate words, only these are returned. A text in other capitals is found if there is no
+    other.
     """
     unused: list[Range] = []
     begin = translation.find(text)
@@ -304,7 +315,20 @@ def _find_code(text: str, translation: str, used: Mapping[Range, str]) -> Range 
         for each in unused
         if not translation[each[0] - 1 : each[0]].isalnum() and not translation[each[1] :][:1].isalnum()
     ]
-    return next(iter([*separate_words, *unused]), None)
+    return separate_words or unused
+
+
+def _aligned(
+    ranges: Sequence[Range], before: int, source: Sequence[int], translation: str, *, pairs: Collection[tuple[int, int]]
+) -> Range:
+    """Return the occurrence of a text that is aligned with most of the `source` words, of several the one in the same
+    order. before: the number of occurrences before it in the source."""
+
+    def score(index: int) -> tuple[int, int]:
+        words = _words_in(translation, ranges[index])
+        return sum((i, j) in pairs for i in source for j in words), -abs(index - before)
+
+    return ranges[max(range(len(ranges)), key=score)]
 
 
 def _words_in(text: str, characters: Range) -> list[int]:

@@ -16,6 +16,12 @@ def translated(text: str, write: Write = upper) -> str:
     ("source", "expected"),
     [
         (
+            'A dog\n\n<Table\n  rows={[\n    { name: "a", kind: "b > c" },\n\n    { if: (x) => x },\n  ]}\n/>\n\nA cow',
+            'A DOG\n\n<Table\n  rows={[\n    { name: "a", kind: "b > c" },\n\n    { if: (x) => x },\n  ]}\n/>\n\nA COW',
+        ),
+        ("<Tab name={x}>\n\nA dog\n\n</Tab>", "<Tab name={x}>\n\nA DOG\n\n</Tab>"),
+        ("<Open {\n\nA dog", "\\<OPEN {\n\nA DOG"),
+        (
             "One dog[^1]. Two[^x y]!\n\n[^1]: A *note*.\n\n    More.\n",
             "ONE DOG[^1]. TWO[^X Y]!\n\n[^1]: A *NOTE*.\n\n    MORE.\n",
         ),

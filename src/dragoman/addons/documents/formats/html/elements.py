@@ -80,6 +80,7 @@ _ATTRIBUTES_BY_TAG = {
     "optgroup": frozenset(("label",)),
     "track": frozenset(("label",)),
     "th": frozenset(("abbr",)),
+    "table": frozenset(("summary",)),
 }
 
 

@@ -16,15 +16,17 @@ def _span(name: str, sign: str) -> str:
     sign = re.escape(sign)
     inner = rf"(?:[^{sign}]|{sign}(?!{sign}))"
     double = rf"(?P<{name}2>{_ROLE}{sign}{sign}(?=[^{sign}]){inner}*+{sign}{sign})"
-    return rf"{double}|(?P<{name}>{_BEFORE}{_ROLE}{sign}(?=[^\s{sign}])[^{sign}]*+{sign}{_AFTER})"
+    words = rf"(?:[^{sign}]|{sign}(?=[^\W_])|(?<=\s){sign}){{0,2000}}+"  # a sign within a word ends nothing
+    return rf"{double}|(?P<{name}>{_BEFORE}{_ROLE}{sign}(?=[^\s{sign}]){words}{sign}{_AFTER})"
 
 
+_CURVED = r"|(?P<quote>\"`(?=\S)|(?<=\S)`\"|(?<!\w)'`(?=\S)|(?<=\S)`'(?!\w))"
 _INLINE = re.compile(
     r"(?P<escaped>\\(?:[*_`#^~{<\[+|]|(?=[a-z]{3,9}:)))"
     r"|(?P<passed>\+{2,3}(?=[^\s+])[^+]*+\+{2,3}|pass:[a-z,]*\[[^\]]{0,1000}+\]"
     rf"|{_BEFORE}\+(?=[^\s+])[^+\r\n]*+\+{_AFTER})"
     r"|(?P<code>``[^`]*+``|(?<![\"'])`(?=[^\s`])[^`]*+`)"
-    r"|(?P<quote>\"`(?=\S)|(?<=\S)`\"|(?<!\w)'`(?=\S)|(?<=\S)`'(?!\w))"
+    rf"{_CURVED}"
     r"|(?P<macro>(?:kbd|btn|menu|stem|latexmath|asciimath|image|icon|anchor|indexterm2?|counter2?|footnoteref)"
     r":[^\s\[\]]{0,300}\[[^\]]{0,1000}+\])"
     r"|(?P<index>\(\(\([^()]*+\)\)\)|\[\[[^\[\]\r\n]*+\]\])"
@@ -36,14 +38,19 @@ _INLINE = re.compile(
     rf"|{_span('strong', '*')}|{_span('emphasis', '_')}|{_span('mark', '#')}"
     r"|(?P<raised>\^(?=[^\s^])[^\s^]*+\^)|(?P<lowered>~(?=[^\s~])[^\s~]*+~)"
 )
+_COMPATIBLE = re.compile(_INLINE.pattern.replace(_CURVED, "").replace(r"(?<![\"'])`", "`"))
 _QUOTES = {'"`': "“", '`"': "”", "'`": "‘", "`'": "’"}
 _DEEPEST = 3
 """The deepest nesting of spans that is read."""
 
 _SPECIAL = re.compile(
-    r"(?<![^\W_])[*_#`+](?=\S)|\*\*|__|##|``|[\^~](?=\S)|\{(?=[\w-]+\})|<<|\[\[|(?:https?|ftp|irc)://|"
+    r"(?<![^\W_])(?P<sign>[*_#`+])(?=\S[\s\S]{0,2000}?(?<=\S)(?P=sign)(?![^\W_]))"
+    r"|(?P<double>\*\*|__|##|``)(?=[\s\S]{1,2000}?(?P=double))|(?P<around>[\^~])(?=\S{1,2000}?(?P=around))"
+    r"|\{(?=[\w-]+\})|<<(?=[^<>]*>>)|\[\[(?=[^\[\]]*\]\])|(?:https?|ftp|irc)://|"
     r"\b(?:link|xref|image|kbd|footnote|pass|stem):(?=\S{0,300}\[)"
 )
+"""What markup would be without an escape, which readers would see before anything else."""
+
 _LINK_ATTRIBUTES = re.compile(r"(?:,\s*(?:window|role|opts|options|id|title|rel)\s*=.*|\^)\Z", re.DOTALL)
 _BEGINNING = re.compile(
     r"(?:[*-]|\*{2,6}|\.{1,6}|[0-9]{1,9}\.|[A-Za-z]\.|={1,6}|\#{1,6}|<[0-9.]+>)(?=\s)|//|\.(?=\S)|:[\w-]+:|\[[^\]]*\]\Z"
@@ -51,9 +58,9 @@ _BEGINNING = re.compile(
 )
 
 
-def inline_pattern() -> "re.Pattern[str]":
-    """Return a pattern that matches inline markup."""
-    return _INLINE
+def inline_pattern(is_compatible: bool = False) -> "re.Pattern[str]":
+    """Return a pattern that matches inline markup. is_compatible: that of AsciiDoc.py, without curved quotes."""
+    return _COMPATIBLE if is_compatible else _INLINE
 
 
 def escape_asciidoc(text: str, begins: bool) -> str:
@@ -73,6 +80,8 @@ def add_inline(builder: PassageBuilder, match: "re.Match[str]", depth: int = 0) 
     kind, raw = (match.lastgroup or "").rstrip("2"), match[0]
     if kind == "escaped" and len(raw) > 1:
         builder.add_text(raw[1], raw)
+    elif kind == "passed" and "<" not in raw and any(map(str.isalnum, raw.partition("[")[2] or raw)):
+        builder.add_code(raw.partition("[")[2].rstrip("]") or raw.strip("+"), raw)
     elif kind in ("escaped", "passed", "index"):
         builder.add_mark("empty", (raw,))
     elif kind == "quote":

@@ -52,6 +52,9 @@ _MODULE = re.compile(
     r"(?:import\s(?:[^\"'\n]{1,300}\sfrom\s*)?[\"'][^\"'\n]+[\"'];?"
     r"|export\s+(?:default|const|let|var|function|async|class|\{|\*)).*|\{[ \t]*"
 )
+_COMPONENT = re.compile(r"[ \t]*<[A-Z][\w.]*(?=[\s{]|\Z)")
+_COMPONENT_TOKEN = re.compile(r"\"[^\"]*\"|'[^'\n]*'|`[^`]*`|=>|[{}>]")
+_LONGEST_COMPONENT, _MOST_OPEN_COMPONENTS = 20_000, 20
 _LINE_STARTS = re.compile(
     r"(?P<container>(?:!!!|\?\?\?\+?)[ \t]+[\w-]+(?:[ \t]+[\w-]+)*(?:[ \t]+\"|[ \t]*$)|===[+!]?[ \t]+\")"
     r"|(?P<admonition>:{3,}[ \t]*(?:\{[^{}\n]*\}|[\w-]*)(?:[ \t]*\[|[ \t]*\{[^{}\n]*\})?[ \t]*)"
@@ -140,6 +143,7 @@ class _Masker:
         self.text, self.characters, self.elements = text, list(text), dict[int, Element]()
         self._punctuation, self._container = punctuation, container
         self._prose: list[tuple[int, int]] = []
+        self._open_components = 0
 
     def mask_lines(self, begin: int) -> None:
         """Mask the elements at the start of lines, and find the prose."""
@@ -183,6 +187,9 @@ class _Masker:
             after_blank = not line.strip()
             if in_module:
                 self._mask_whole(start, line)
+            elif _COMPONENT.match(line) and (tag_end := self._component_end(start, end)):
+                self._mask_whole(start, line)
+                skip_until = tag_end
             elif line.strip() == "$$" and start in math_end:
                 self._mask_whole(start, line)
                 skip_until = math_end[start]
@@ -193,6 +200,21 @@ class _Masker:
 
     def _closes(self, closing: re.Match[str], fence: str) -> bool:
         return not closing[2].strip() and closing[1].startswith(fence)
+
+    def _component_end(self, start: int, line_end: int) -> int:
+        """Return the end of a tag of MDX that has code or several lines, after which its line ends; else 0."""
+        depth, limit = 0, start + _LONGEST_COMPONENT
+        if self._open_components > _MOST_OPEN_COMPONENTS:  # keeps the time linear
+            return 0
+        for token in _COMPONENT_TOKEN.finditer(self.text, start, limit):
+            depth += {"{": 1, "}": -1}.get(token[0], 0)
+            if token[0] == ">" and depth <= 0:
+                end = token.end()
+                rest = self.text[end : end + 200].partition("\n")[0]
+                has_code = end > line_end or "{" in self.text[start:end]
+                return end if has_code and not rest.strip() else 0
+        self._open_components += 1
+        return 0
 
     def _display_ends(self) -> dict[int, int]:
         """Return, for each line that is `$$`, the end of the next line that ends with `$$`."""

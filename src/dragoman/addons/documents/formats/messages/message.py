@@ -22,12 +22,12 @@ _MOST_REPEATED, _MOST_TIMES = 1000, 4
 
 _C_DIRECTIVE = (
     r"%(?:[0-9]+\$)?[-+#0']*+(?:[0-9]++|\*(?:[0-9]+\$)?)?(?:\.(?:[0-9]+|\*)?)?(?:hh|h|ll|l|j|z|t|L|q)?"
-    r"[diouxXeEfFgGaAcspnr@](?![\p{L}])"
+    r"[diouxXeEfFgGaAcCsSpnr@](?!\p{Latin})"
 )
 PLACEHOLDERS = "|".join(
     [
         r"\{\{[^{}]{0,90}\}\}",  # i18next, Angular, Handlebars
-        r"[$%#]?\{[^{}]{0,90}\}",  # ICU, Python, Rails, JavaScript, Qt
+        r"[$%#]?\{[^{}]{0,300}\}",  # ICU, Python, Rails, JavaScript, Qt
         r"'[{}][^']{0,90}'",  # quoted braces of ICU
         r"\$t\([^()]{0,90}\)",  # i18next
         r"@(?:\.[a-z]+)?:(?:\([^()]{0,90}\)|[\w.-]*\w)",  # Vue

@@ -20,7 +20,9 @@ _SURROGATES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _ESCAPED_LETTER = re.compile(r"\\u(?!00[0-7])")
 
 _STRING = r'"(?:[^"\\]|\\[\s\S])*+"'
-_ENTRY = re.compile(rf"\s++|/\*[\s\S]*?\*/|//[^\n]*|(?:{_STRING}|[\w.$/:-]++)\s*+(?:=\s*+(?P<value>{_STRING})\s*+)?;")
+_ENTRY = re.compile(
+    rf"\s++|/\*[\s\S]*?\*/|//[^\n]*|(?:{_STRING}|[\w.$/:-]++)\s*+(?:=\s*+(?P<value>{_STRING}|[\w.$/:-]++)\s*+)?;"
+)
 _APPLE_ESCAPE = re.compile(r"\\(?:[Uu](?P<code>[0-9A-Fa-f]{4})|(?P<character>[\s\S]))")
 
 
@@ -72,7 +74,9 @@ def parse_strings(text: str, _: Languages) -> ParsedDocument[str]:
                 f'the document, line {line_of(text, at)}: not an entry of a .strings file, such as "key" = "text";'
             )
         if found["value"]:
-            string = _joined(_APPLE_ESCAPE.sub(_apple_character, found["value"][1:-1]))
+            string = found["value"]
+            if string.startswith('"'):
+                string = _joined(_APPLE_ESCAPE.sub(_apple_character, string[1:-1]))
             values.append(MessageValue(*found.span("value"), string, _apple_string))
         at = found.end()
     return parse_values(text, values)
