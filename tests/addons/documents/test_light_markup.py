@@ -254,51 +254,6 @@ def test_asciidoc() -> None:
         assert kept in ASCIIDOC and kept in found, kept
 
 
-def stretched(words: list[str]) -> list[tuple[str, int]]:
-    return [(f"{word}XXX", place) for place, word in enumerate(words)]
-
-
-ASCIIDOC_UNDERLINED = """a-dog(1)
-========
-
-NAME
-----
-a-dog - a "`big`" dog
-
-Cows and hens
-~~~~~~~~~~~~~
-----
-NAME
-----
-"""
-
-
-def test_underlines_of_asciidoc_fit_the_translated_titles() -> None:
-    found = translated(ASCIIDOC_UNDERLINED, "asciidoc", stretched)
-    assert found == (
-        'a-dog(1)XXX\n===========\n\nNAMEXXX\n-------\na-dogXXX -XXX aXXX "`big`" dogXXX\n\n'
-        "CowsXXX andXXX hensXXX\n~~~~~~~~~~~~~~~~~~~~~~\n----\nNAME\n----\n"
-    )
-
-
-@pytest.mark.parametrize(
-    ("source", "expected"),
-    [
-        ("A *BSD and ~0 and ~1, issue #5, [[--] <<a", "A *BSD AND ~0 AND ~1, ISSUE #5, [[--] <<A"),
-        ("a *b c* _last_word_ here", "A *B C* _LAST_WORD_ HERE"),
-        ("two (pass:[g++ / clang++]) dogs", "TWO (pass:[g++ / clang++]) DOGS"),
-        ("|===\n|one| two|1|a|b\n|===\n", "|===\n|ONE| TWO|1|A|B\n|===\n"),
-        ("|===\n|one +\n two\n\nthree\n|===\n", "|===\n|ONE +\n TWO\n\nTHREE\n|===\n"),
-        (
-            '[cols="1m,^2a"]\n|===\n|Name |Text\n\n|A_B | \n* one\n* two\nm|c d\n|e\n|===\n',
-            '[cols="1m,^2a"]\n|===\n|NAME |TEXT\n\n|A_B | \n* ONE\n* TWO\nm|c d\n|E\n|===\n',
-        ),
-    ],
-)
-def test_asciidoc_of_other_projects(source: str, expected: str) -> None:
-    assert translated(source, "asciidoc") == expected
-
-
 LATEX = r"""\documentclass[12pt]{article}
 \usepackage[utf8]{inputenc} % a comment
 \title{A big title}

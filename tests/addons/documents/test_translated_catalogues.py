@@ -178,6 +178,7 @@ def test_wrong_arguments_leave_a_message_untranslated(text: str, capsys: pytest.
     [
         ("Save _As", "_AS SAVE"),
         ("E_xit", "_EXIT"),
+        ("Oxen, hens, &amp; a cow", "COW A &amp; HENS, OXEN,"),
         ("Select &all", "&ALL SELECT"),
         ("Big ta_ble:", "_TABLE: BIG"),
         ("Search & find", "FIND & SEARCH"),

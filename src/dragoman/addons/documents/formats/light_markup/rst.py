@@ -12,7 +12,7 @@ from dragoman.addons.documents.formats.format import ParsedDocument
 from dragoman.addons.documents.formats.light_markup.lines import Lines, MarkupText
 from dragoman.addons.documents.formats.light_markup.rst_inline import add_inline, escape_rst, inline_pattern
 from dragoman.addons.documents.languages import Languages
-from dragoman.addons.documents.passage import Passage
+from dragoman.addons.documents.passage import Passage, raw_text
 from dragoman.base.log import warn
 
 _RULE = re.compile(r"([!-/:-@\[-`{-~])\1+[ \t]*\Z")
@@ -59,6 +59,10 @@ _TEXT_FIELDS = frozenset(
 _DOMAIN = re.compile(r"(?:py|c|cpp|js|rst|std):\w|(?:auto)?(?:function|class|method|attribute|module|data|exception)\Z")
 
 
+_REFERENCE = re.compile(r"(?<!:)`(?P<phrase>[^`<>]{1,200})`_(?!\w)|(?<![\w`])(?P<word>[^\W_][\w.-]*[^\W_])_(?!\w)")
+_NAMED_TARGET = re.compile(r"(?m)^[ ]*\.\.[ ]+_(?:`(?P<quoted>[^`\n]+)`|(?P<name>[^:\n]+)):")
+
+
 class _Title(NamedTuple):
     """A section title. begin, end: its parts; rules: the indices of the lines of punctuation around it."""
 
@@ -70,20 +74,34 @@ class _Title(NamedTuple):
 def parse_rst(text: str, _: Languages) -> ParsedDocument[str]:
     """Parse a document. Tables that are drawn with characters, and the content of unknown directives, are kept.
 
-    Both are counted in a warning. The lines under titles become as long as the translated titles.
+    Both are counted in a warning. The lines under titles become as long as the translated titles. If the document
+    refers to a title by its text, the translated title is preceded by a target with this text.
     """
     reader = _Reader(text)
     reader.read()
+    linked = {_name(found["phrase"] or found["word"]) for found in _REFERENCE.finditer(text)}
+    linked -= {_name(found["quoted"] or found["name"]) for found in _NAMED_TARGET.finditer(text)}
+    sources = [part if isinstance(part, str) else raw_text(part) for part in reader.parts]
+
+    newline = "\r\n" if "\r\n" in text else "\n"
 
     def write(texts: Sequence[str]) -> str:
         written = list(texts)
         for title in reader.titles:
-            width = _width("".join(texts[title.begin : title.end]).strip())
+            new, old = ("".join(each[title.begin : title.end]).strip() for each in (texts, sources))
             for index in title.rules:
-                written[index] = _rule(texts[index], width)
+                written[index] = _rule(texts[index], _width(new))
+            if new != old and _name(old) in linked:
+                first = min(title.begin, title.rules[0])
+                written[first] = f".. _`{old}`:{newline}{newline}{written[first]}"
         return "".join(written)
 
     return ParsedDocument(reader.parts, write)
+
+
+def _name(text: str) -> str:
+    """Return the form of a reference in which docutils compares it."""
+    return " ".join(text.lower().split())
 
 
 def _rule(rule: str, width: int) -> str:

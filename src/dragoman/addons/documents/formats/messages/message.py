@@ -53,7 +53,7 @@ _TOKEN = regex.compile(
     r"|(?P<blank>[ \u00a0]+)|(?P<line>\n)|(?P<other>.)",
     regex.V1 | regex.DOTALL,
 )
-_MNEMONIC = regex.compile(r"(?<![\p{L}\p{N}_&])[_&](?=[\p{L}\p{N}])")
+_MNEMONIC = regex.compile(r"(?<![\p{L}\p{N}_&])[_&](?=[\p{L}\p{N}])(?![\p{L}\p{N}&]{1,30};)")
 _LABEL = regex.compile(r"(?:\p{L}+ )*+(\p{L}+)[_&](?=\p{L})[\p{L} ]+(?:\.\.\.|…|:)?")
 """A label such as `E_xit`, whose key is marked within a word."""
 
