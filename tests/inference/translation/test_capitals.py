@@ -1,4 +1,4 @@
-"""Texts in capital letters are translated in usual letters, and their translations are in capital letters."""
+"""Texts in capital letters and in title case are translated in usual letters, the former back into capitals."""
 
 import pytest
 
@@ -11,7 +11,13 @@ from dragoman.text.tokenizers import TextConfig, train_tokenizers
 from dragoman.text.vocabularies.bpe import BPEConfig
 
 LINES = ["The dog saw Julia at NATO today.", "The cat sleeps.", "Der Hund schläft.", "İstanbul ılık, iyi bir gün."] * 20
+TITLES = [
+    "A black dog is running with small children from the park.",
+    "I think the cat sleeps near New York City Hall.",
+]
 TOKENIZER = train_tokenizers(TextConfig(subword=BPEConfig(size=420)), LINES, LINES).source
+TITLED = train_tokenizers(TextConfig(subword=BPEConfig(size=600)), TITLES * 20, TITLES * 20).source
+HEADLINES = Capitals(TITLED, ("en", "de"))
 ENGLISH = Capitals(TOKENIZER, ("en", "de"))
 REQUEST = Request(SearchConfig())
 
@@ -33,6 +39,55 @@ def test_the_usual_spelling_is_that_of_the_vocabulary(text: str, usual: str) -> 
 @pytest.mark.parametrize("text", ["NATO", "The DOG", "A B C", "", "犬が走る。", "12 – 34", "X 5 Y"])
 def test_other_texts_stay_as_they_are(text: str) -> None:
     assert not ENGLISH.includes(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "usual"),
+    [
+        (
+            "A Black Dog Is Running With Small Children From The Park.",
+            "A black dog is running with small children from the park.",
+        ),
+        ("A Black Dog Is Running with Small Children", "A black dog is running with small children"),
+        ("I Think I Think The Cat Sleeps Near NATO", "I think I think the cat sleeps near NATO"),
+        ("The Children: Running Cat Sleeps From New", "The children: running cat sleeps from New"),
+    ],
+)
+def test_title_case_is_translated_in_usual_letters(text: str, usual: str) -> None:
+    assert HEADLINES.is_title(text) and HEADLINES.includes(text) and HEADLINES.usual(text) == usual
+    assert not HEADLINES.includes(usual), "the usual spelling is no title"
+    line = LineDivision("en", lambda *_: True, capitals=HEADLINES).divide(text, REQUEST)
+    assert [each for each, _ in line.texts()] == [usual] and not line.is_plain
+    (joined,) = line.join([[Translation("Ein schwarzer Hund", 0.0, 0.0, (), TITLED)]])
+    assert joined.text == "Ein schwarzer Hund", "not in title case, which the target language may not have"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A black dog is running with small children from the park.",
+        "Near New York City Hall",
+        "I think Julia, Tom and Mary saw New York City Hall.",
+        "A Dog Is",
+        "A Black dog Is running With small Children",
+        "Running",
+        "",
+        "犬が走る。",
+    ],
+)
+def test_names_and_usual_letters_are_no_title(text: str) -> None:
+    assert not HEADLINES.includes(text)
+
+
+def test_german_nouns_are_no_title() -> None:
+    text = "A Black Dog Is Running With Small Children"
+    assert Capitals(TITLED, (None, None)).is_title(text)
+    assert not Capitals(TITLED, ("de", "en")).is_title(text) and not Capitals(TITLED, ("de-AT", "en")).is_title(text)
+
+
+def test_the_english_pronoun_keeps_its_capital_letter() -> None:
+    assert ENGLISH.usual("THE DOG I SAW") == "The dog I saw"
+    assert Capitals(TOKENIZER, ("fr", "en")).usual("THE DOG I SAW") == "The dog i saw"
 
 
 def test_turkish_has_two_letters_i() -> None:

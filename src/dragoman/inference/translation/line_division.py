@@ -26,7 +26,7 @@ class DividedLine(NamedTuple):
 
     spans: the sentences in order. What lies between them, such as spaces and the numbers of a list, is copied. forced:
     whether a line of several sentences is translated as a whole because its request concerns the whole line. capitals:
-    translates texts in capital letters; None to translate them as they are.
+    translates texts in capital letters and in title case; None to translate them as they are.
     """
 
     text: str
@@ -61,7 +61,7 @@ class DividedLine(NamedTuple):
         if (capitals := self.capitals) is not None:
             results = [
                 [replace(each, text=capitals.capitalise(each.text)) for each in result]
-                if capitals.includes(text)
+                if capitals.is_upper(text)
                 else result
                 for text, result in zip(self._written(), results, strict=True)
             ]
@@ -116,7 +116,7 @@ class LineDivision:
         """language: the source language; None for English. fits: returns whether a text fits the model's positions.
 
         has_usual_length: returns whether a text is no longer than the texts that the model was trained on. capitals: of
-        the model; None to translate texts in capital letters as they are.
+        the model; None to translate texts in capital letters and in title case as they are.
         """
         self._language, self._fits, self._has_usual_length = language or "en", fits, has_usual_length
         self._capitals = capitals
