@@ -51,9 +51,11 @@ def test_a_cell_of_a_notebook_serves_until_it_is_interrupted(settings: dict[str,
         serve(settings)
         user.join()
 
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a background job of a shell
     loop = asyncio.new_event_loop()  # asyncio.run would handle the signal itself, which notebooks do not
     loop.run_until_complete(cell())
     loop.close()
+    signal.signal(signal.SIGINT, usual)
     assert found == [200]
 
 

@@ -376,7 +376,7 @@ def test_the_first_ranks_clock_ends_the_run_for_all(server: Server, tmp_path: Pa
     given = ["train", *write_corpus(tmp_path), *SETTINGS, *clock, *never]
     finish(server.start_ranks(2, tmp_path, *given, ticks=(0.15, 1.0)))
     steps = [line["step"] for line in log_lines(tmp_path) if "loss" in line]
-    assert 7 < steps[-1] < 20
+    assert 4 < steps[-1] < 20  # 3 readings of the other clock would be the limit
 
 
 @pytest.mark.slow
