@@ -3,7 +3,7 @@
 ## start/first-server.md
 dragoman keys add office > office.key
 dragoman serve runs/ende --languages en-de --host 0.0.0.0 --keys keys.db 2> server.log &
-curl --silent --retry 40 --retry-delay 1 --retry-connrefused localhost:5000/health/ready
+curl --silent --fail --retry 40 --retry-delay 1 --retry-connrefused localhost:5000/health/ready
 grep colleagues server.log
 kill %1 && wait %1
 ## paths/operator.md

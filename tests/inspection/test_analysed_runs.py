@@ -12,7 +12,7 @@ from tiny_model import write_tiny_model
 
 import dragoman.inspection.checkpoints as checkpoints_module
 from dragoman import Translator, inspect
-from dragoman.base.errors import ConfigError, DataError
+from dragoman.base.errors import ConfigError, DataError, ModelError
 from dragoman.cli.main import main
 from dragoman.inference.subject import SubjectSettings
 from dragoman.inspection.alignments import compare_alignments, gold_links
@@ -76,8 +76,11 @@ def test_a_damaged_checkpoint_and_a_run_without_checkpoints_are_errors(run: Path
     (run / "checkpoints" / "step-00000002" / "model.safetensors").write_bytes(b"")
     with pytest.raises(Exception, match="step-00000002"):
         follow_checkpoints(run, SOURCE, GIVEN)
-    with pytest.raises(ConfigError, match="has no checkpoints in .*: give the folder of a run"):
+    with pytest.raises(ModelError, match="is not a model folder"):
         follow_checkpoints(tmp_path, SOURCE)
+    write_tiny_model(tmp_path / "model")
+    with pytest.raises(ConfigError, match="has no checkpoints in .*: give the folder of a run"):
+        follow_checkpoints(tmp_path / "model", SOURCE)
 
 
 @pytest.mark.parametrize("family", ["transformer", "recurrent without attention", "bytenet"])

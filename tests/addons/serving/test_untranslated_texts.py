@@ -62,7 +62,8 @@ def test_a_language_into_itself(code: str) -> None:
             service, "/v1/translate", text=GERMAN, source=code, target=target, alignment=True, nbest=2
         ).json()
         assert found["translations"][0] == {
-            "text": GERMAN, "source": target, "alternatives": [], "sentences": [], "error": None
+            "text": GERMAN, "source": target, "alternatives": [], "sentences": [], "error": None,
+            "other_language": None,
         }  # fmt: skip
 
 

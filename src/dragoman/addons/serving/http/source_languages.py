@@ -60,7 +60,7 @@ async def source_languages(
         if not checks or is_auto(source):
             return list(found)
         return [
-            replace(each, other=other_language(service, each.code, text))
+            replace(each, other=None if each.code == target else other_language(service, each.code, text))
             for each, text in zip(found, texts, strict=True)
         ]
 
