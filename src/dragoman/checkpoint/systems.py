@@ -63,7 +63,7 @@ def system_record(folder: Path, name: str | None = None) -> SystemRecord | None:
 
 def hybrid_weights(folder: str | Path | Sequence[str | Path], name: str | None) -> HybridWeights | None:
     """Return the weights of a system that is a hybrid; None for other systems and for ensembles."""
-    folders = [Path(folder)] if isinstance(folder, str | Path) else [Path(each) for each in folder]
+    folders = _paths(folder)
     record = system_record(folders[0], name) if len(folders) == 1 else None
     return None if record is None else record.hybrid
 
@@ -73,12 +73,16 @@ def system_folders(folder: str | Path | Sequence[str | Path], name: str | None) 
 
     Raises ConfigError for an ensemble of other systems than the folders' own models.
     """
-    folders = [Path(folder)] if isinstance(folder, str | Path) else [Path(each) for each in folder]
+    folders = _paths(folder)
     if len(folders) == 1:
         return [system_folder(folders[0], name)]
     if name not in (None, NEURAL):
         raise ConfigError(f"an ensemble consists of the neural models of its folders: leave out --system {name}")
     return folders
+
+
+def _paths(folder: str | Path | Sequence[str | Path]) -> list[Path]:
+    return [Path(folder)] if isinstance(folder, str | Path) else [Path(each) for each in folder]
 
 
 def describe_choice(folder: Path, systems: Sequence[SystemRecord], name: str, metric: str) -> str:
@@ -104,10 +108,8 @@ def verdict_of(folder: Path, name: str | None = None) -> Verdict | None:
     Raises ModelError for a damaged `meta.json`.
     """
     meta = _read_meta(folder)
-    if meta is None or meta.verdict is None:
-        return None
-    chosen = name or (meta.systems[0].name if meta.systems else NEURAL)
-    return meta.verdict if meta.verdict.system == chosen else None
+    verdict = None if meta is None else meta.verdict
+    return verdict if verdict is not None and verdict.system == _chosen_name(meta, name) else None
 
 
 def confidence_of(folder: Path, name: str | None = None) -> Confidence | None:
@@ -116,10 +118,13 @@ def confidence_of(folder: Path, name: str | None = None) -> Confidence | None:
     Raises ModelError for a damaged `meta.json`.
     """
     meta = _read_meta(folder)
-    if meta is None or meta.confidence is None:
-        return None
-    chosen = name or (meta.systems[0].name if meta.systems else NEURAL)
-    return meta.confidence if meta.confidence.system == chosen else None
+    confidence = None if meta is None else meta.confidence
+    return confidence if confidence is not None and confidence.system == _chosen_name(meta, name) else None
+
+
+def _chosen_name(meta: Meta | None, name: str | None) -> str:
+    """Return the name of a system, by default of the best one."""
+    return name or (meta.systems[0].name if meta is not None and meta.systems else NEURAL)
 
 
 def write_verdict(folder: Path, verdict: Verdict) -> None:

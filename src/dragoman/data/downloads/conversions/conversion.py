@@ -41,7 +41,7 @@ class Original:
     def member(self, pattern: str) -> str:
         """Return the text of the only file in an archive whose name matches a pattern.
 
-        Raises DataError if there is none, or if it is not UTF-8.
+        Raises DataError for a missing member and for text that is not UTF-8.
         """
         for name, content in self.members(pattern):
             return decode(content, f"{name} of {self.address}")
