@@ -1,10 +1,7 @@
 """`dragoman evaluate` of a model folder says whether the model is good, and shows lines."""
 
-import io
 import json
-import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +12,6 @@ from tiny_model import SOURCES, TARGETS, write_tiny_model
 
 import dragoman
 from dragoman.cli.main import main
-from dragoman.cli.results import print_judged
 from dragoman.evaluation.examples import ExampleLines
 from dragoman.evaluation.test_set import TestSet
 from dragoman.metrics.chrf import ChrF
@@ -84,26 +80,3 @@ def test_scores_without_a_verdict_have_the_intervals_of_sacrebleu() -> None:
     assert "BLEU = " in str(found) and "(95% of resampled test sets: " in str(found)
     few = dragoman.evaluate(reference=references[:9], hypothesis=lines[:9], metric=["bleu"])
     assert few["bleu"].interval is None
-
-
-@pytest.mark.parametrize(("level", "colour"), [("good", "32"), ("warning", "33"), ("bad", "31")])
-def test_the_sentence_of_a_verdict_is_coloured_in_a_terminal(
-    level: str, colour: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    verdict: Any = SimpleNamespace(sentence="It is so.", level=level)
-
-    def printed(terminal: bool) -> str:
-        stream = io.StringIO()
-        monkeypatch.setattr(stream, "isatty", lambda: terminal, raising=False)
-        monkeypatch.setattr(sys, "stdout", stream)
-        print_judged("table [a]\nIt is so.\nmore", verdict)
-        return stream.getvalue()
-
-    for name in ("NO_COLOR", "FORCE_COLOR"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("TERM", "xterm")
-    assert printed(terminal=True) == f"table [a]\n\x1b[1;{colour}mIt is so.\x1b[0m\nmore\n"
-    plain = "table [a]\nIt is so.\nmore\n"
-    assert printed(terminal=False) == plain
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert printed(terminal=True).replace("\x1b[1m", "").replace("\x1b[0m", "") == plain

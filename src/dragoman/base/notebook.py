@@ -16,7 +16,7 @@ _STYLE = (
     "line-height:1.5;color:inherit}"
     ".dragoman-card .dragoman-card{padding:.4em 0 0;border:0;border-radius:0}"
     ".dragoman-card .title{font-weight:bold}"
-    ".dragoman-card p{margin:.4em 0}.dragoman-card p.note{font-size:.85em;opacity:.75}"
+    ".dragoman-card p{margin:.4em 0;white-space:pre-line}.dragoman-card p.note{font-size:.85em;opacity:.75}"
     ".dragoman-card table{border-collapse:collapse;margin:.5em 0;color:inherit}"
     ".dragoman-card table tr{background:none!important}"
     ".dragoman-card table td,.dragoman-card table th{padding:.2em 1.2em .2em 0;border:0;vertical-align:top;"

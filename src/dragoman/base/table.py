@@ -1,8 +1,14 @@
 """`Table`: rows of cells, as text for a terminal, Markdown or HTML."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
+
+from rich.cells import cell_len
+
+TEXT_WIDTH = 80
+"""Number of columns of a terminal that a table as text fits into."""
+_GAP = "  "
 
 
 @dataclass(frozen=True)
@@ -17,16 +23,18 @@ class Table:
     right: int | None = None
 
     def text(self) -> str:
-        """Return one line per row, with columns that are padded to the same width."""
-        widths = [max(map(len, column)) for column in zip(*self.rows, strict=True)]
-        padded = [
-            [
-                cell.rjust(width) if self._is_right(column) else cell.ljust(width)
-                for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-            ]
-            for row in self.rows
-        ]
-        return "\n".join("  ".join(row).rstrip() for row in padded)
+        """Return one line per row, with columns that are padded to the same width.
+
+        If the lines would be wider than `TEXT_WIDTH`, the table is divided into several below one another, all of which
+        have the first column.
+        """
+        widths = [max(map(cell_len, column)) for column in zip(*self.rows, strict=True)]
+        return "\n\n".join(
+            "\n".join(
+                _GAP.join(self._pad(row[each], each, widths[each]) for each in chosen).rstrip() for row in self.rows
+            )
+            for chosen in _blocks(widths)
+        )
 
     def markdown(self) -> list[str]:
         """Return the lines of a Markdown table."""
@@ -51,5 +59,21 @@ class Table:
         )
         return f"<tr>{''.join(cells)}</tr>"
 
+    def _pad(self, cell: str, column: int, width: int) -> str:
+        space = " " * (width - cell_len(cell))
+        return space + cell if self._is_right(column) else cell + space
+
     def _is_right(self, column: int) -> bool:
         return self.right is not None and column >= self.right
+
+
+def _blocks(widths: Sequence[int]) -> Iterator[list[int]]:
+    """Yield the columns of each part of a table that fits; every part has the first column and at least one other."""
+    block, used = [0], widths[0]
+    for column, width in enumerate(widths[1:], 1):
+        if len(block) > 1 and used + len(_GAP) + width > TEXT_WIDTH:
+            yield block
+            block, used = [0], widths[0]
+        block.append(column)
+        used += len(_GAP) + width
+    yield block

@@ -66,8 +66,7 @@ class PrecisionCost(Config):
             f"{cost.differing_lines:,} of which are translated differently"
         )
 
-    def card_section(self) -> list[str]:
-        """Return the lines of the section of the model card."""
+    def _table(self) -> Table:
         rows = [("float32", f"{self.float32.bleu:.2f}", f"{self.float32.chrf:.2f}", "–", "1")]
         rows += [
             (
@@ -79,13 +78,22 @@ class PrecisionCost(Config):
             )
             for each in self.int8
         ]
+        return Table([("precision", "BLEU", "chrF", "lines that differ", "speed"), *rows])
+
+    @property
+    def _measured(self) -> str:
         extent = "" if self.sentences == self.set_size else f"the first {self.sentences:,} of "
-        return [
+        return (
             f"Measured on the CPU with beam {self.beam} on {extent}{self.set_size:,} pairs of {self.data}. "
-            "The speed is that of the machine that measured it.",
-            "",
-            *Table([("precision", "BLEU", "chrF", "lines that differ", "speed"), *rows]).markdown(),
-        ]
+            "The speed is that of the machine that measured it."
+        )
+
+    def card_section(self) -> list[str]:
+        """Return the lines of the section of the model card."""
+        return [self._measured, "", *self._table().markdown()]
+
+    def __str__(self) -> str:
+        return f"{self._measured}\n\n{self._table().text()}"
 
 
 def write_precision_cost(folder: Path, cost: PrecisionCost) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from dragoman.base.marks import Level, Mark
 from dragoman.base.notebook import Card, Note, Shown
 from dragoman.base.settings.config import Config
 from dragoman.base.table import Table
@@ -111,7 +112,7 @@ class Verdict(Shown, Config):
         return any(each.standing(self.sentences) == "worse" for each in self.others)
 
     @property
-    def level(self) -> Literal["good", "warning", "bad"]:
+    def level(self) -> Level:
         """How to show the sentence: bad for a model that nobody should use, good for one that beats all systems."""
         if self.is_worse:
             return "bad"
@@ -177,6 +178,10 @@ class Verdict(Shown, Config):
     def explanation(self) -> str:
         """The text that follows the scores of an evaluation or of a training run."""
         return f"\nIs this good?\n{self}"
+
+    def marks(self) -> list[Mark]:
+        """Return the sentence. See `Marked`."""
+        return [Mark(self.level, self.sentence)]
 
     def card_section(self) -> list[str]:
         """Return the lines of the section of the model card."""

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.log import quietly, warn
+from dragoman.base.marks import Mark
 from dragoman.data.corpora.inputs import Lines, load_lines, name_of
 from dragoman.evaluation.evaluate import name_texts
 from dragoman.evaluation.results import SystemComparison
@@ -84,6 +85,10 @@ class AlignmentEvaluation:
             lines.append(f"{name}: {links:,} links")
             lines += [f"  {score}" for score in scores.values()]
         return "\n".join([*lines, *map(str, self.comparisons)])
+
+    def marks(self) -> list[Mark]:
+        """Return the significance of each comparison. See `Marked`."""
+        return [mark for each in self.comparisons for mark in each.marks()]
 
     def as_json(self) -> dict[str, Any]:
         """Return all values as JSON types."""

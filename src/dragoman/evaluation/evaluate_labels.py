@@ -9,7 +9,8 @@ from typing import Any
 from dragoman.base.errors import ConfigError, reject_options
 from dragoman.base.log import quietly
 from dragoman.base.machine.device import use_threads
-from dragoman.base.notebook import Card, Shown
+from dragoman.base.marks import Mark
+from dragoman.base.notebook import Card, Note, Shown
 from dragoman.base.settings.load import Overrides
 from dragoman.base.table import Table
 from dragoman.checkpoint.folder import read_config
@@ -23,6 +24,7 @@ from dragoman.inference.prediction.text_vectors import read_texts, similarities
 from dragoman.metrics.labels.report import Report, compare
 from dragoman.metrics.labels.scoring import similarity_report
 from dragoman.metrics.resampling import Comparison
+from dragoman.metrics.score import signatures
 from dragoman.tasks.seeds import SeedScore, seed_folders
 
 AnyPredictor = str | Path | LoadedObject
@@ -45,11 +47,16 @@ class LabelEvaluation(Shown):
     def __str__(self) -> str:
         if self.runs:
             heading, table = self._summary_table()
-            return f"{heading}\n{table.text()}"
+            return "\n".join([heading, table.text(), *self._signatures()])
         lines = []
         for name, report in zip(self.models, self.reports, strict=True):
             lines += [name, report.text()]
         return "\n".join([*lines, *self._comparison_lines()])
+
+    def marks(self) -> list[Mark]:
+        """Return the significance of each comparison. See `Marked`."""
+        report = self.reports[0]
+        return [each.mark(report.examples, report.unit) for compared in self.comparisons for each in compared]
 
     @property
     def summary(self) -> dict[str, SeedScore]:
@@ -65,7 +72,7 @@ class LabelEvaluation(Shown):
         """Return the summary of the seeds, or the reports and comparisons."""
         if self.runs:
             heading, table = self._summary_table()
-            return Card(heading, [table])
+            return Card(heading, [table, *map(Note, self._signatures())])
         reports = [Card(name, [each.card()]) for name, each in zip(self.models, self.reports, strict=True)]
         return Card("Evaluation", [*reports, *self._comparison_lines()])
 
@@ -82,14 +89,17 @@ class LabelEvaluation(Shown):
         heading = f"{self.runs}: {len(self.models)} seeds, {first.examples:,} {first.unit}; mean ± sd over the seeds"
         if first.baseline is not None:
             heading += f"; baseline: {first.baseline.description}"
-        rows = [["metric", "mean", "sd", "lowest", "highest", "baseline", "signature"]]
+        rows = [["metric", "mean", "sd", "lowest", "highest", "baseline"]]
         for key, each in self.summary.items():
             constant = baseline.get(key)
             values = [each.mean, each.deviation, min(each.values), max(each.values)]
             shown = [f"{value:.{each.score.digits}f}" for value in values]
             shown.append("–" if constant is None else f"{constant:.{each.score.digits}f}")
-            rows.append([each.score.name, *shown, each.score.signature])
+            rows.append([each.score.name, *shown])
         return heading, Table(rows, right=1)
+
+    def _signatures(self) -> list[str]:
+        return signatures(each.score for each in self.summary.values())
 
     def as_json(self) -> dict[str, Any]:
         """Return all values as JSON types."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from dragoman.base.errors import DataError
 from dragoman.base.log import warn
+from dragoman.base.marks import Mark
 from dragoman.data.files.csv_rows import csv_rows
 from dragoman.evaluation.judgement_sheet import PREFERENCES, SCORE, SheetKey, key_path
 from dragoman.metrics.agreement import krippendorff_alpha
@@ -76,18 +77,25 @@ class PairwiseJudgement(Judgements):
 
     def __str__(self) -> str:
         (first, second), (more, less) = self.systems, self.wins
-        verdict = "significant at 0.05" if self.p_value < 0.05 else "not significant at 0.05"
         judges = [f"  {name}: {count:,} sentences, balance {mean:+z.2f}" for name, (count, mean) in self.judges.items()]
         return "\n".join(
             [
                 f"{first} is better in {more:,} sentences, {second} in {less:,}; {self.ties:,} ties",
-                f"  sign test: p = {self.p_value:.4f}, {verdict}",
+                f"  sign test: {self._significance}",
                 f"  balance from +1 (always {first}) to -1 (always {second}): {self.mean:+z.2f} "
                 f"(95% of resampled sets of sentences: {self.interval.low:+z.2f} to {self.interval.high:+z.2f})",
                 *judges,
                 *_agreement(self),
             ]
         )
+
+    @property
+    def _significance(self) -> str:
+        return f"p = {self.p_value:.4f}, {'' if self.p_value < 0.05 else 'not '}significant at 0.05"
+
+    def marks(self) -> list[Mark]:
+        """Return the significance. See `Marked`."""
+        return [Mark("good" if self.p_value < 0.05 else "warning", self._significance)]
 
     def as_json(self) -> dict[str, Any]:
         """Return all values as JSON types."""

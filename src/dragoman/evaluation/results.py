@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from dragoman.base.marks import Mark
 from dragoman.base.notebook import Card, Note, Part, Shown
 from dragoman.base.table import Table
 from dragoman.checkpoint.verdict import Verdict
@@ -11,7 +12,7 @@ from dragoman.evaluation.examples import ExampleLines
 from dragoman.evaluation.learning_curve import LearningCurve
 from dragoman.metrics.bleu import LengthScore
 from dragoman.metrics.resampling import Comparison
-from dragoman.metrics.score import Interval, Score
+from dragoman.metrics.score import Interval, Score, signatures
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,10 @@ class SystemComparison(Shown):
             lines.append(f"  {comparison.describe(self.sentences)} ({comparison.first.signature})")
         return "\n".join(lines)
 
+    def marks(self) -> list[Mark]:
+        """Return the significance of each difference. See `Marked`."""
+        return [each.mark(self.sentences) for each in self.metrics.values()]
+
     def card(self) -> Card:
         """Return the difference by each metric, with its interval and its significance."""
         return Card(self._title, [each.describe(self.sentences) for each in self.metrics.values()])
@@ -120,6 +125,11 @@ class Evaluation(Shown):
     def __str__(self) -> str:
         explanation = self.explanation()
         return "\n".join([*map(str, (*self.systems, *self.comparisons)), *([explanation] if explanation else [])])
+
+    def marks(self) -> list[Mark]:
+        """Return the marks of the comparisons and of the verdict. See `Marked`."""
+        verdict = [] if self.verdict is None else self.verdict.marks()
+        return [*(mark for each in self.comparisons for mark in each.marks()), *verdict]
 
     def card(self) -> Card:
         """Return the scores of all systems as one table, the comparisons, and what the text contains beside them."""
@@ -184,7 +194,7 @@ def _scores(systems: Sequence[SystemScores], comparisons: Sequence[SystemCompari
         [system.system, *(_cell(score, known.get(key)) for key, score in system.scores.items())]
         for system, known in zip(systems, intervals or [{}] * len(systems), strict=True)
     ]
-    notes = [Note(f"{score.name}: {score.signature}") for score in scores if score.signature]
+    notes = [*map(Note, signatures(scores))]
     if intervals:
         notes.insert(0, Note("In parentheses: 95% of resampled test sets."))
     return [Table([["system", *(score.name for score in scores)], *rows], right=1), *notes]

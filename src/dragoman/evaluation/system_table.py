@@ -10,9 +10,10 @@ from statistics import fmean, stdev
 from typing import Any, Literal, get_args
 
 from dragoman.base.errors import ConfigError
+from dragoman.base.marks import Level, Mark
 from dragoman.base.notebook import Card, Note, Shown
 from dragoman.base.table import Table
-from dragoman.metrics.score import Score
+from dragoman.metrics.score import Score, signatures
 from dragoman.metrics.seed_comparison import SeedComparison
 
 TableFormat = Literal["text", "markdown", "latex", "csv", "json"]
@@ -93,7 +94,7 @@ class SystemTable(Shown):
     def notes(self) -> list[str]:
         """Return what a reader of the table has to know: the test set, the signatures and the tests."""
         notes = [f"{self.data}, {self.sentences:,} {self.unit}; mean ± standard deviation over the seeds."]
-        notes += [f"{each.name}: {each.signature}" for each in self.metrics if each.signature not in ("", each.name)]
+        notes += signatures(self.metrics)
         if any(row.comparisons for row in self.rows):
             first = self.rows[0].name
             notes.append(f"{_DAGGER} significantly different from {first} at 0.05, tested over seeds and {self.unit}.")
@@ -127,17 +128,25 @@ class SystemTable(Shown):
 
     def _differences(self) -> list[str]:
         """Return a line for each comparison."""
-        lines = []
-        for row in self.rows[1:]:
-            for key, compared in row.comparisons.items():
-                name, digits = row.scores[key][0].name, row.scores[key][0].digits
-                low, high = compared.interval.low, compared.interval.high
-                extent = "" if compared.includes_training else ", for these models only"
-                lines.append(
-                    f"{row.name} − {self.rows[0].name}: {name} {compared.difference:+z.{digits}f} (95%: "
-                    f"{low:+z.{digits}f} to {high:+z.{digits}f}), p = {compared.p_value:.4f}{extent}"
-                )
-        return lines
+        return [mark.line for mark in self.marks()]
+
+    def marks(self) -> list[Mark]:
+        """Return the p-value of each difference, good if the system is significantly better than the first."""
+        return [self._mark_of(row, key) for row in self.rows[1:] for key in row.comparisons]
+
+    def _mark_of(self, row: SystemRow, key: str) -> Mark:
+        """Return the p-value of a comparison with the first system, in the line that describes the comparison."""
+        compared, score = row.comparisons[key], row.scores[key][0]
+        low, high = (f"{value:+z.{score.digits}f}" for value in (compared.interval.low, compared.interval.high))
+        p_value = f"p = {compared.p_value:.4f}"
+        extent = "" if compared.includes_training else ", for these models only"
+        line = (
+            f"{row.name} − {self.rows[0].name}: {score.name} {compared.difference:+z.{score.digits}f} (95%: {low} to "
+            f"{high}), {p_value}{extent}"
+        )
+        is_gain = (compared.difference < 0) == (score.better == "lower")
+        level: Level = "warning" if not compared.is_significant else "good" if is_gain else "bad"
+        return Mark(level, p_value, line)
 
     def _bold(self, before: str, after: str, sign: str) -> list[list[str]]:
         """Return the cells, with the best mean of each metric between two marks."""

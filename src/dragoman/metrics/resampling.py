@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dragoman.base.marks import Level, Mark
 from dragoman.metrics.score import Interval, Score
 
 FEWEST_EXAMPLES = 10
@@ -39,14 +40,22 @@ class Comparison:
     def describe(self, examples: int, unit: str = "sentences") -> str:
         """Return the difference, its interval and its significance in words. examples: size of the test set."""
         interval = self.difference_interval
-        if examples < FEWEST_EXAMPLES:
-            verdict = f"too few {unit} for a significance test ({examples})"
-        else:
-            verdict = "significant at 0.05" if self.p_value < 0.05 else "not significant at 0.05"
         return (
             f"{self.first.name}: {self.difference:+z.2f} (95% of resampled test sets: {interval.low:+z.2f} to "
-            f"{interval.high:+z.2f}), p = {self.p_value:.4f}, {verdict}"
+            f"{interval.high:+z.2f}), p = {self.p_value:.4f}, {self._significance(examples, unit)}"
         )
+
+    def _significance(self, examples: int, unit: str) -> str:
+        if examples < FEWEST_EXAMPLES:
+            return f"too few {unit} for a significance test ({examples})"
+        return "significant at 0.05" if self.p_value < 0.05 else "not significant at 0.05"
+
+    def mark(self, examples: int, unit: str = "sentences") -> Mark:
+        """Return the significance in the line that `describe` returns: good if the second system is the better one."""
+        level: Level = "warning"
+        if examples >= FEWEST_EXAMPLES and self.p_value < 0.05:
+            level = "good" if self.second.merit > self.first.merit else "bad"
+        return Mark(level, self._significance(examples, unit), self.describe(examples, unit))
 
 
 def compare_resampled(

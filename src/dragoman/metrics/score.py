@@ -1,5 +1,6 @@
 """`Score`: the value of a metric, with what is needed to display it and to compare it with other values."""
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from math import isnan
 from typing import Any, Literal
@@ -68,3 +69,8 @@ class Score:
             "signature": self.signature,
             "better": self.better,
         }
+
+
+def signatures(scores: Iterable[Score]) -> list[str]:
+    """Return a line with the name and the signature of each score whose signature says more than its name."""
+    return [f"{each.name}: {each.signature}" for each in scores if each.signature not in ("", each.name)]

@@ -9,6 +9,7 @@ from dragoman.cli.arguments import check_settings, pairs_of
 from dragoman.cli.command import command
 from dragoman.cli.option_groups import SearchOptions
 from dragoman.cli.options import BatchSize, Device, PairsFile, Quiet, TaskName, Threads
+from dragoman.cli.results import print_results
 
 
 @command(
@@ -118,10 +119,12 @@ def compare(
             threads=threads,
             **options.search_settings(settings),
         )
-    text = table.format(cast("TableFormat", table_format)) + "\n"
-    if output is None:
-        print(text, end="")
+    text = table.format(cast("TableFormat", table_format))
+    if output is not None:
+        atomic_write(output, text + "\n")
+    elif table_format == "text":
+        print_results(table)
     else:
-        atomic_write(output, text)
+        print(text)
     if draw is not None:
         system_figure(folders).write(draw)

@@ -11,6 +11,7 @@ from dragoman.cli.command import command
 from dragoman.cli.command_group import CommandGroup, Reference
 from dragoman.cli.moses_files import corpus_files
 from dragoman.cli.options import PairsFile, Quiet, SourceFile, TargetFile, ValidPairs, ValidSource, ValidTarget
+from dragoman.cli.results import print_results
 
 if TYPE_CHECKING:
     from dragoman.data.cleaning.report import CleaningReport
@@ -87,7 +88,7 @@ def check(
     if as_json:
         print(json.dumps({**report.to_json(), "kept": report.kept}))
     else:
-        print(report.table(None if all_lines else lines))
+        print_results(report.table(None if all_lines else lines))
 
 
 def _check_recipe(recipe: Path | None, settings: list[str], lines: int | None, as_json: bool) -> None:
@@ -99,7 +100,7 @@ def _check_recipe(recipe: Path | None, settings: list[str], lines: int | None, a
         if as_json:
             objects.append({"corpus": name, **report.to_json(), "kept": report.kept})
         else:
-            print(f"{name}\n{report.table(lines)}", flush=True)
+            print_results(name, report.table(lines))
     if as_json:
         print(json.dumps({"corpora": objects}))
 
@@ -170,9 +171,9 @@ def compare(
         overrides.insert(0, "out=.")  # a run needs a folder, and a comparison writes nothing
     findings = compare_data(path, overrides)
     for finding in findings:
-        print(f"{'warning: ' if finding.is_warning else ''}{finding.message}")
+        print_results(f"{'warning: ' if finding.is_warning else ''}{finding.message}")
     if not findings:
-        print("No problem found.")
+        print_results("No problem found.")
 
 
 @command(
@@ -213,7 +214,7 @@ def split(
     given = corpus_files(source, target, pairs)
     if any(each.startswith("task.kind=") for each in settings or []):
         reject_options({f"--{name}": path for name, path in given.items()}, "without task.kind; set data.train")
-        print(split_examples(settings or (), out))
+        print_results(split_examples(settings or (), out))
         return
     if given.keys() not in ({"source", "target"}, {"pairs"}, set()):
         raise ConfigError(_PAIRS)
@@ -230,4 +231,4 @@ def split(
         source_language=source_language,
         target_language=target_language,
     )
-    print(result)
+    print_results(result)

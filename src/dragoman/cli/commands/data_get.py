@@ -7,6 +7,7 @@ import typer
 
 from dragoman.cli.command import command
 from dragoman.cli.options import Quiet
+from dragoman.cli.results import print_results
 
 if TYPE_CHECKING:
     from dragoman.tasks.corpora.get import CorpusFolder
@@ -83,9 +84,9 @@ def _list_catalogue() -> None:
     for name, corpus in corpora.items():
         unknown = "size unknown" if corpus.opus is None else "size by pair"
         size = unknown if corpus.size is None else format_size(corpus.size)
-        print(f"{name:<{width}}{corpus.about}")
-        print(f"{'':<{width}}{corpus.languages} · {size} · {corpus.licence} ({corpus.terms})")
-    print(f"{'opus/CORPUS':<{width}}any corpus of OPUS; --source and --target alone list those of a pair")
+        print_results(f"{name:<{width}}{corpus.about}")
+        print_results(f"{'':<{width}}{corpus.languages} · {size} · {corpus.licence} ({corpus.terms})")
+    print_results(f"{'opus/CORPUS':<{width}}any corpus of OPUS; --source and --target alone list those of a pair")
 
 
 def _list_pair(source: str, target: str) -> None:
@@ -100,7 +101,7 @@ def _list_pair(source: str, target: str) -> None:
     width = max(len(corpus.name) for corpus in corpora) + len("opus/")
     for corpus in corpora:
         name, size = f"opus/{corpus.name}", format_size(corpus.size)
-        print(f"{name:<{width}} {corpus.pairs:>13,} pairs {size:>10}  {corpus.version}")
+        print_results(f"{name:<{width}} {corpus.pairs:>13,} pairs {size:>10}  {corpus.version}")
 
 
 def _print_result(name: str, corpus: "CorpusFolder") -> None:
@@ -114,14 +115,14 @@ def _print_result(name: str, corpus: "CorpusFolder") -> None:
 
     size = sum(path.stat().st_size for path in corpus.files)
     count = f"{len(corpus.files)} file{'s' if len(corpus.files) > 1 else ''}"
-    print(f"{corpus.folder}: {count}, {format_size(size)}")
+    print_results(f"{corpus.folder}: {count}, {format_size(size)}")
     for path in corpus.files[:_MOST_FILES]:
-        print(f"  {path.name}")
+        print_results(f"  {path.name}")
     if len(corpus.files) > _MOST_FILES:
-        print("  …")
-    print(f"licence: {corpus.licence} ({corpus.terms})")
+        print_results("  …")
+    print_results(f"licence: {corpus.licence} ({corpus.terms})")
     if using := [recipe.name for recipe in recipes() if name.lower() in recipe.corpora]:
-        print(f"recipes: {', '.join(using)}")
+        print_results(f"recipes: {', '.join(using)}")
         if not os.environ.get(FOLDER):
             print(f"recipes find it after: export {FOLDER}={shlex.quote(str(corpus.folder.parent.resolve()))}")
     if corpus.command:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from dragoman.cli.command import command
+from dragoman.cli.results import print_results
 
 
 @command(
@@ -38,4 +39,4 @@ def recipes(
     else:
         width = max(len(recipe.name) for recipe in found)
         for recipe in found:
-            print(f"{recipe.name:<{width}}  {recipe.purpose}")
+            print_results(f"{recipe.name:<{width}}  {recipe.purpose}")

@@ -12,7 +12,7 @@ from dragoman.base.log import info
 from dragoman.cli.arguments import check_options, corpus_options, split_recipe
 from dragoman.cli.command import command
 from dragoman.cli.options import PairsFile, Quiet, ValidPairs, ValidSource, ValidTarget
-from dragoman.cli.results import print_judged
+from dragoman.cli.results import print_results
 from dragoman.cli.setting_names import check_setting_names
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def train(
 def print_result(result: "TrainingResult") -> None:
     """Print the result of a run to stdout; with several processes, only in the first one."""
     if result.first:
-        print_judged(str(result), result.verdict)
+        print_results(result)
         if result.verdict is not None:
             folder = quote(str(result.folder))
             info(

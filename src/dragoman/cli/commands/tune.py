@@ -22,6 +22,7 @@ from dragoman.cli.options import (
     Threads,
     To,
 )
+from dragoman.cli.results import print_results
 
 
 @command(
@@ -103,4 +104,4 @@ def tune(
         search=search or (),
         divide=divide,
     )
-    print(tuning)
+    print_results(tuning)

@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.cells import cell_len, set_cell_size
 
+from dragoman.base.line_breaks import fit
 from dragoman.inference.abilities import Prediction
 from dragoman.inference.prediction.heads.answering import AnswerPrediction
 from dragoman.inference.prediction.heads.classification import ClassPrediction
@@ -35,9 +36,10 @@ class ReadablePredictions:
             case ValuePrediction():
                 start = f"{prediction.value:10.4g}"
             case AnswerPrediction():
-                return f"{self._line('', example.question)}\n{_GAP}{prediction.answer or '(no answer)'}\n"
+                answer = f"{_GAP}{prediction.answer or '(no answer)'}"
+                return f"{self._line('', example.question)}\n{fit(answer, self._width)}\n"
             case FillPrediction():
-                return "".join(f"{line}\n" for line in [prediction.text, *_fills(prediction)])
+                return "".join(f"{fit(line, self._width)}\n" for line in [prediction.text, *_fills(prediction)])
             case TagPrediction():
                 return self._interlinear(prediction.words, prediction.tags)
             case _:

@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.base.errors import DataError
-from dragoman.base.table import Table
+from dragoman.base.table import TEXT_WIDTH, Table
 
 Floats = NDArray[np.float64]
 
-_WIDEST = 100
-"""Maximum width, in characters, of a confusion matrix with the names of the labels as column headings."""
+_CORNER = "gold \\ predicted"
 
 
 @dataclass(frozen=True)
@@ -115,14 +114,15 @@ class ConfusionMatrix:
     def table(self) -> Table:
         """Return a table with one row per correct label and one column per prediction.
 
-        The columns have numbers instead of names if the table would be wider than 100 characters.
+        The columns have numbers instead of names if the table would not fit a terminal.
         """
         cells = [[str(count) for count in row] for row in self.counts.tolist()]
         rows, columns = list(self.labels), list(self.labels)
-        if sum(max(8, len(name)) + 2 for name in columns) > _WIDEST:
+        longest = max(len(_CORNER), *map(len, columns))
+        if longest + sum(max(8, len(name)) + 2 for name in columns) > TEXT_WIDTH:
             rows = [f"{number} {name}" for number, name in enumerate(self.labels, 1)]
             columns = [str(number) for number in range(1, len(columns) + 1)]
-        table = [["gold \\ predicted", *columns], *([name, *row] for name, row in zip(rows, cells, strict=True))]
+        table = [[_CORNER, *columns], *([name, *row] for name, row in zip(rows, cells, strict=True))]
         return Table(table, right=1)
 
 

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.base.errors import DataError
-from dragoman.base.notebook import Card, Shown
+from dragoman.base.notebook import Card, Note, Shown
 from dragoman.base.table import Table
 from dragoman.metrics.labels.classification import ClassScores, ConfusionMatrix
 from dragoman.metrics.resampling import Comparison, compare_resampled, interval_of, resampled_counts
-from dragoman.metrics.score import Direction, Interval, Score
+from dragoman.metrics.score import Direction, Interval, Score, signatures
 
 Floats = NDArray[np.float64]
 Scorer = Callable[[Floats], dict[str, Floats]]
@@ -91,6 +91,8 @@ class Report(Shown):
 
     def _parts(self) -> Iterator[str | Table]:
         yield Table(list(self._rows()), right=1)
+        if described := signatures(self.scores):
+            yield Note("\n".join(described))
         yield from (f"{score.name} is undefined: {score.reason}." for score in self.scores if score.reason)
         if self.thresholds:
             yield "\n".join(f"threshold of {key}: {threshold:.6g}" for key, threshold in self.thresholds.items())
@@ -128,14 +130,14 @@ class Report(Shown):
         columns = ["metric", "value"]
         columns += ["95% interval"] if self.samples else []
         columns += ["baseline"] if self.baseline else []
-        yield [*columns, "signature"]
+        yield columns
         for score in self.scores:
             row = [score.name, _format(score.value if score.is_defined else None, score.digits)]
             if self.samples:
                 row.append(_format_interval(score.interval, score.digits))
             if self.baseline:
                 row.append(_format(self.baseline.values.get(score.key), score.digits))
-            yield [*row, score.signature]
+            yield row
 
 
 def compare(first: Report, second: Report) -> list[Comparison]:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from dragoman.base.marks import Mark
 from dragoman.base.notebook import Card, Part, Shown
 from dragoman.base.table import Table
 from dragoman.checkpoint.verdict import Verdict
@@ -33,6 +34,10 @@ class TrainingResult(Shown):
     def curves(self) -> Curves:
         """Return the learning curves of the run. Raises DataError if the folder has no log."""
         return run_curves([self.folder])
+
+    def marks(self) -> list[Mark]:
+        """Return the marks of the verdict. See `Marked`."""
+        return [] if self.verdict is None else self.verdict.marks()
 
     def card(self) -> Card:
         """Return the scores, the learning curves if the run has a log, and the verdict."""

@@ -8,6 +8,7 @@ import typer
 from dragoman.cli.arguments import check_settings
 from dragoman.cli.command import command
 from dragoman.cli.options import Quiet
+from dragoman.cli.results import print_results
 from dragoman.cli.setting_names import check_setting_names
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def demo(
         reject_options({"settings": settings}, "without --corpus-only")
         check_new_folder(out)
         _write_corpus(out, source, target)
-        print(f"{out}: {TRAIN:,} pairs for training, {VALID:,} for validation, {TEST:,} for testing")
+        print_results(f"{out}: {TRAIN:,} pairs for training, {VALID:,} for validation, {TEST:,} for testing")
         return
     check_settings(settings or [])
     check_setting_names(None, settings or [])
@@ -104,17 +105,17 @@ def demo(
 
     translator = Translator.load(out)
     translations = translator.translate(sources)
-    print(f"\n{LANGUAGES[source]} → {LANGUAGES[target]}, {len(sources)} test sentences:")
+    print_results(f"\n{LANGUAGES[source]} → {LANGUAGES[target]}, {len(sources)} test sentences:")
     for score in (BLEU().score(translations, references), ChrF().score(translations, references)):
-        print(f"  {score}")
-    print(f"  {_compare_sets(corpus, result.validation['bleu'].value)}")
+        print_results(f"  {score}")
+    print_results(f"  {_compare_sets(corpus, result.validation['bleu'].value)}")
     _print_examples(sources, translations, references)
     example = _choose_example(sources, translations, references)
     attention = out / "attention.png"
     layer_heads(_most_focused_map(translator, sources[example])).write(attention)
-    print(f"\nmodel              {out}")
-    print(f"learning curve     {out / 'curves.png'}")
-    print(f"attention picture  {attention}")
+    print_results(f"\nmodel              {out}")
+    print_results(f"learning curve     {out / 'curves.png'}")
+    print_results(f"attention picture  {attention}")
     print(f"try it             echo {quote(sources[example])} | dragoman translate {out}")
     print(f"look inside        dragoman workbench {out}")
     info(f"the demo took {(time.monotonic() - start) / 60:.1f} minutes")
@@ -206,10 +207,10 @@ def _compare_sets(corpus: "EmbeddedCorpus", validation: float) -> str:
 
 def _print_examples(sources: "Sequence[str]", translations: "Sequence[str]", references: "Sequence[str]") -> None:
     for row in range(0, len(sources), max(1, len(sources) // 6)):
-        print(f"\n  source       {sources[row]}")
-        print(f"  translation  {translations[row]}")
+        print_results(f"\n  source       {sources[row]}")
+        print_results(f"  translation  {translations[row]}")
         if translations[row] != references[row]:
-            print(f"  reference    {references[row]}")
+            print_results(f"  reference    {references[row]}")
 
 
 def _choose_example(sources: "Sequence[str]", translations: "Sequence[str]", references: "Sequence[str]") -> int:

@@ -8,6 +8,7 @@ import typer
 from dragoman.cli.command import command
 from dragoman.cli.commands.evaluation.options import Json, print_json
 from dragoman.cli.options import Quiet
+from dragoman.cli.results import print_results
 
 
 @command(
@@ -34,4 +35,4 @@ def judgements(
     if as_json:
         print_json(result.as_json())
     else:
-        print(result)
+        print_results(result)

@@ -7,6 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from dragoman.base.marks import Marked
+from dragoman.cli.results import print_results
+
 Json = Annotated[bool, typer.Option("--json", help="Print a JSON object instead of text.")]
 Compare = Annotated[
     list[Path] | None,
@@ -37,6 +40,13 @@ def print_tests(results: Sequence[tuple[Path, Any]], as_json: bool) -> None:
         values = [{"test": str(test), **each.as_json()} for test, each in results]
         print_json({"tests": values} if len(values) > 1 else results[0][1].as_json())
     elif len(results) == 1:
-        print(results[0][1])
+        print_results(results[0][1])
     else:
-        print("\n\n".join(f"{test}\n{each}" for test, each in results))
+        print_under_names(results)
+
+
+def print_under_names(results: Sequence[tuple[object, Any]]) -> None:
+    """Print results, each under the name of its test set."""
+    texts = [f"{test}\n{each}" for test, each in results]
+    marks = [mark for _, each in results if isinstance(each, Marked) for mark in each.marks()]
+    print_results(*texts, separator="\n\n", marks=marks)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dragoman.cli.command import command
-from dragoman.cli.commands.evaluation.options import Compare, Json, TestSettings, print_json
+from dragoman.cli.commands.evaluation.options import Compare, Json, TestSettings, print_json, print_under_names
 from dragoman.cli.options import Beam, Device, Model, Quiet, Threads
 
 if TYPE_CHECKING:
@@ -76,4 +76,4 @@ def outputs(
         values = [{"test": str(each), **result.as_json()} for each, result in results]
         print_json(values[0] if len(values) == 1 else {"tests": values})
     else:
-        print("\n\n".join(f"{each}\n{result}" for each, result in results))
+        print_under_names(results)

@@ -8,6 +8,7 @@ import typer
 from dragoman.cli.command import command
 from dragoman.cli.commands.evaluation.options import Json, print_json
 from dragoman.cli.options import Device, Model, Quiet, Threads
+from dragoman.cli.results import print_results
 
 
 @command("dragoman evaluate pairs runs/lm --test blimp.jsonl", files="--test")
@@ -38,4 +39,4 @@ def pairs(
     if as_json:
         print_json(result.as_json())
     else:
-        print(result)
+        print_results(result)

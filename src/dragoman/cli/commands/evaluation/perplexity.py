@@ -9,6 +9,7 @@ import typer
 from dragoman.cli.command import command
 from dragoman.cli.commands.evaluation.options import Json, print_json
 from dragoman.cli.options import BatchSize, Device, DocumentsOption, Heading, Model, Quiet, Stride, Threads
+from dragoman.cli.results import print_results
 
 if TYPE_CHECKING:
     from dragoman.data.corpora.inputs import Lines
@@ -73,9 +74,7 @@ def _print_restoring(
     if as_json:
         print_json({"texts": [{"text": str(text), **each.as_json()} for text, each in results]})
         return
-    print(model)
-    for text, each in results:
-        print(f"  {text}: {each}")
+    print_results(model, *(f"  {text}: {each}" for text, each in results))
 
 
 def _print_perplexities(
@@ -94,6 +93,7 @@ def _print_perplexities(
         vocabulary = {"kind": tokenizer.kind, "size": tokenizer.size, "fingerprint": tokenizer.fingerprint}
         print_json({"model": str(model), "vocabulary": vocabulary, "texts": values})
         return
-    print(f"{model} (vocabulary of kind {tokenizer.kind}, {tokenizer.size:,} entries, {tokenizer.fingerprint[:8]})")
-    for text, each in results:
-        print(f"  {text} ({len(each.each)} documents): {each.total}")
+    print_results(
+        f"{model} (vocabulary of kind {tokenizer.kind}, {tokenizer.size:,} entries, {tokenizer.fingerprint[:8]})",
+        *(f"  {text} ({len(each.each)} documents): {each.total}" for text, each in results),
+    )

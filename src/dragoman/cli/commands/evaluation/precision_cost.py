@@ -9,6 +9,7 @@ from dragoman.cli.command import command
 from dragoman.cli.commands.evaluation.options import Json, print_json
 from dragoman.cli.option_groups import split_tags
 from dragoman.cli.options import Model, Quiet, Tags, Threads, To
+from dragoman.cli.results import print_results
 
 
 @command(
@@ -39,4 +40,4 @@ def precision_cost(
     if as_json:
         print_json(cost.model_dump(mode="json"))
     else:
-        print("\n".join(cost.card_section()))
+        print_results(cost)

@@ -14,7 +14,7 @@ from dragoman.cli.commands.evaluation.outputs import outputs
 from dragoman.cli.commands.evaluation.perplexity import perplexity
 from dragoman.cli.option_groups import SearchOptions
 from dragoman.cli.options import BatchSize, Device, Divide, Ensemble, PairsFile, Quiet, SearchSettings, System, Threads
-from dragoman.cli.results import print_judged
+from dragoman.cli.results import print_results
 
 if TYPE_CHECKING:
     from dragoman.evaluation.results import Evaluation
@@ -126,7 +126,7 @@ def translations(
     printed: list[Evaluation] = []
 
     def print_part(part: "Evaluation") -> None:
-        print(part.as_continuation() if printed else part, flush=True)
+        print_results(part.as_continuation() if printed else part, marks=part.marks())
         printed.append(part)
 
     result = evaluate(
@@ -151,7 +151,7 @@ def translations(
     if as_json:
         print_json(result.as_json())
     elif explanation := result.explanation():
-        print_judged(explanation, result.verdict)
+        print_results(explanation, marks=result.marks())
 
 
 def _other_scores(model: Path) -> Callable[..., None] | None:

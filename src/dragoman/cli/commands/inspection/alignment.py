@@ -8,6 +8,7 @@ import typer
 from dragoman.cli.command import command
 from dragoman.cli.commands.inspection.options import AnalysedText, Json, ModelOptions, Out, Target, write_figures
 from dragoman.cli.options import Model
+from dragoman.cli.results import print_results
 
 if TYPE_CHECKING:
     from dragoman.inspection.alignments import AlignmentComparison
@@ -47,7 +48,10 @@ def alignment(
     require(loaded, "translate", model)
     others = {each.name: model_for("align", each) for each in aligner or ()}
     found = compare_alignments(loaded, text, options.settings(target), gold=gold, aligners=others)
-    print(json.dumps(found.as_json(), ensure_ascii=False) if as_json else _table(found))
+    if as_json:
+        print(json.dumps(found.as_json(), ensure_ascii=False))
+    else:
+        print_results(_table(found))
     write_figures(out, {"alignment": found.figure()})
 
 

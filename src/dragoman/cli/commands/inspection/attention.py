@@ -9,6 +9,7 @@ import typer
 from dragoman.cli.command import command
 from dragoman.cli.option_groups import split_tags
 from dragoman.cli.options import Device, Model, Quiet, Tags, TaskName, Threads, To
+from dragoman.cli.results import print_results
 
 
 @command(
@@ -92,7 +93,7 @@ def attention(
         reject_options({"--nodes": nodes, "--edges": edges}, "with a model that classifies nodes")
     inspection = inspection_of(loaded.subject(text if pair is None else (text, pair), settings))
     files = inspection.save(out, regions)
-    print(inspection)
+    print_results(inspection)
     if missing := find_fonts("".join(inspection.words)).missing:
         warn(
             f"PNG files show boxes for {' '.join(sorted(missing)[:20])}, because no installed font contains these "

@@ -15,6 +15,7 @@ from dragoman.cli.commands.inspection.options import (
     Target,
     write_figures,
 )
+from dragoman.cli.results import print_results
 
 
 @command("dragoman inspect checkpoints runs/en-de 'A dog runs.'")
@@ -50,7 +51,7 @@ def checkpoints(
     if as_json:
         print(json.dumps([each.as_json() for each in found], ensure_ascii=False))
     else:
-        print(f"{found[0].output}, and the output of each checkpoint")
-        print("\n".join(f"{each.step:>9,}  {each.total:>10.4f}  {each.predicted}" for each in found))
+        print_results(f"{found[0].output}, and the output of each checkpoint")
+        print_results("\n".join(f"{each.step:>9,}  {each.total:>10.4f}  {each.predicted}" for each in found))
     weights = head_figure(found)
     write_figures(out, {"output": reference_figure(found), **({} if weights is None else {"head": weights})})

@@ -9,6 +9,7 @@ import typer
 from dragoman.cli.command import command
 from dragoman.cli.commands.inspection.options import AnalysedText, Json, LabelOptions, ModelOptions, Off, Target
 from dragoman.cli.options import Model
+from dragoman.cli.results import print_results
 
 if TYPE_CHECKING:
     from dragoman.inspection.ablation import Ablation
@@ -54,10 +55,16 @@ def heads(
         reject_options({"--nodes": nodes, "--edges": edges}, "with a model that classifies nodes")
     if off:
         ablation = ablate_heads(loaded, labels.text(text), off, settings)
-        print(json.dumps(ablation.as_json(), ensure_ascii=False) if as_json else _effect(ablation))
+        if as_json:
+            print(json.dumps(ablation.as_json(), ensure_ascii=False))
+        else:
+            print_results(_effect(ablation))
         return
     found = head_importance(loaded, [labels.text(text)], settings)
-    print(json.dumps([each.as_json() for each in found]) if as_json else _table(found))
+    if as_json:
+        print(json.dumps([each.as_json() for each in found]))
+    else:
+        print_results(_table(found))
 
 
 def _table(found: "list[HeadImportance]") -> str:

@@ -4,9 +4,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dragoman.base.table import Table
 from dragoman.cli.command import command
 from dragoman.cli.commands.inspection.options import AnalysedText, Json, ModelOptions, Off, Out, Target, write_figures
 from dragoman.cli.options import Model
+from dragoman.cli.results import print_results
 
 if TYPE_CHECKING:
     from dragoman.inspection.lens import DecoderLens
@@ -33,7 +35,10 @@ def lens(
     loaded = options.load(model, out=out)
     with heads_off(loaded.model, off or ()):
         found = decoder_lens(loaded, text, options.settings(target), count)
-    print(json.dumps(found.as_json(), ensure_ascii=False) if as_json else _table(found))
+    if as_json:
+        print(json.dumps(found.as_json(), ensure_ascii=False))
+    else:
+        print_results(_table(found))
     write_figures(out, {"lens": found.figure(), "predictions": found.predictions()})
 
 
@@ -43,7 +48,4 @@ def _table(found: "DecoderLens") -> str:
     for number, position in enumerate(found.layers[-1].positions):
         best = [layer.positions[number] for layer in found.layers]
         rows.append([position.actual or "", *(f"{each.tokens[0]} {each.probabilities[0]:.2f}" for each in best)])
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    )
+    return Table(rows).text()

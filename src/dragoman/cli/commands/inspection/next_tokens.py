@@ -7,6 +7,7 @@ import typer
 from dragoman.cli.command import command
 from dragoman.cli.commands.inspection.options import AnalysedText, Json, ModelOptions, Off, Out, write_figures
 from dragoman.cli.options import Model
+from dragoman.cli.results import print_results
 
 if TYPE_CHECKING:
     from dragoman.inspection.next_tokens import NextTokens
@@ -49,8 +50,8 @@ def next_tokens(
         result = {"text": best.text, "log_probability": best.log_probability, "score": best.score}
         print(json.dumps({**found.as_json(), "output": result}, ensure_ascii=False))
     else:
-        print(_table(found))
-        print(f"{best.text}  (log-probability {best.log_probability:.4f})")
+        print_results(_table(found))
+        print_results(f"{best.text}  (log-probability {best.log_probability:.4f})")
     write_figures(out, {"next": found.figure()})
 
 

@@ -13,6 +13,7 @@ from dragoman.cli.commands.inspection.options import (
     write_figures,
 )
 from dragoman.cli.options import Model
+from dragoman.cli.results import print_results
 
 if TYPE_CHECKING:
     from dragoman.inspection.relevance import TokenRelevance
@@ -34,7 +35,10 @@ def relevance(
     from dragoman.inspection.relevance import token_relevance
 
     found = token_relevance(options.load(model, out=out), text, options.settings(target))
-    print(json.dumps(found.as_json(), ensure_ascii=False) if as_json else _table(found))
+    if as_json:
+        print(json.dumps(found.as_json(), ensure_ascii=False))
+    else:
+        print_results(_table(found))
     write_figures(out, {"relevance": found.figure()})
 
 

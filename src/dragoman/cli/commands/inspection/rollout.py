@@ -12,6 +12,7 @@ from dragoman.cli.commands.inspection.options import (
     write_figures,
 )
 from dragoman.cli.options import Model
+from dragoman.cli.results import print_results
 
 
 @command("dragoman inspect rollout runs/en-de 'A dog runs.' --out rollout")
@@ -35,5 +36,6 @@ def rollout(
     if as_json:
         print(json.dumps([each.as_json() for each in found], ensure_ascii=False))
     else:
-        print("\n\n".join(f"{each.side}\n{largest(each.queries, each.keys, each.values, '.3f')}" for each in found))
+        parts = (f"{each.side}\n{largest(each.queries, each.keys, each.values, '.3f')}" for each in found)
+        print_results(*parts, separator="\n\n")
     write_figures(out, {f"rollout.{each.side}": each.figure() for each in found})
