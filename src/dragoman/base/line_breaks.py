@@ -14,6 +14,7 @@ _INDENT = 2
 """Number of spaces before the continuation of a line, in addition to those before the line."""
 _COLUMN = re.compile(r"(?<=\S) {2,}(?=\S)")
 _NUMBER = re.compile(r"[\d.,%+−-]+")
+_CELL = re.compile(r"\S+(?: \S+)* *| +")
 _WORD = re.compile(r"\S+ *| +")
 _PART = re.compile(r"[^|/\\;]*[|/\\;]?")
 """A part of a word that is wider than the terminal, such as a path or a signature."""
@@ -61,8 +62,18 @@ def line_breaks(line: str, width: int) -> list[int]:
 def _parts(line: str, width: int) -> Iterator[tuple[int, str]]:
     """Yield the parts of a line that stay together, with their offsets; none is wider than `width`."""
     start = 0
-    for word in _WORD.findall(line):
-        parts = [word] if cell_len(word.rstrip(" ")) <= width else filter(None, _PART.findall(word))
-        for part in (short for each in parts for short in chop_cells(each, max(width, 2))):
-            yield start, part
-            start += len(part)
+    for part in _divide(line, width):
+        yield start, part
+        start += len(part)
+
+
+def _divide(line: str, width: int) -> Iterator[str]:
+    """Yield the cells of a line, or the words of cells that are too wide, or the parts of words that are too wide."""
+    for cell in _CELL.findall(line):
+        for word in [cell] if _fits(cell, width) else _WORD.findall(cell):
+            for part in [word] if _fits(word, width) else filter(None, _PART.findall(word)):
+                yield from chop_cells(part, max(width, 2))
+
+
+def _fits(text: str, width: int) -> bool:
+    return cell_len(text.rstrip(" ")) <= width

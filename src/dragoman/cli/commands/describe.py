@@ -7,6 +7,7 @@ import typer
 
 from dragoman.cli.arguments import check_settings
 from dragoman.cli.command import command
+from dragoman.cli.results import print_results
 from dragoman.cli.setting_names import check_setting_names
 
 
@@ -84,7 +85,7 @@ def describe(
     if as_json:
         print(json.dumps(description.as_json(), ensure_ascii=False, indent=2))
     else:
-        print(description.text(shutil.get_terminal_size((100, 24)).columns))
+        print_results(description.text(shutil.get_terminal_size((100, 24)).columns))
 
 
 def _parse_sizes(vocabulary: str | None) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dragoman.base.table import Table
 from dragoman.cli.command import command
 from dragoman.cli.commands.inspection.options import AnalysedText, Json, LabelOptions, ModelOptions, Off, Target
 from dragoman.cli.options import Model
@@ -69,10 +70,9 @@ def heads(
 
 def _table(found: "list[HeadImportance]") -> str:
     """Return a table of the heads, the most important first."""
-    lines = [f"{'head':<32}{'gradient':>10}{'drop':>10}{'entropy':>10}"]
-    for each in sorted(found, key=lambda each: -each.gradient):
-        lines.append(f"{each.head!s:<32}{each.gradient:>10.4f}{each.drop:>+10.4f}{each.entropy:>10.4f}")
-    return "\n".join(lines)
+    ordered = sorted(found, key=lambda each: -each.gradient)
+    rows = ((str(each.head), *(f"{each.gradient:.4f} {each.drop:+.4f} {each.entropy:.4f}".split())) for each in ordered)
+    return Table([("head", "gradient", "drop", "entropy"), *rows], right=1).text()
 
 
 def _effect(ablation: "Ablation") -> str:
