@@ -187,7 +187,7 @@ def test_lines_continue_below_their_column() -> None:
     row = "    duplicates                    12   lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17"
     assert fit(row, 80).split("\n")[1] == " " * row.index("lines") + "12, 13, 14, 15, 16, 17"
     assert fit("source  " + "word " * 20, 60).split("\n")[1].startswith("        word")
-    assert fit("token  word +0.1  another +0.2  third +0.3", 30) == "token  word +0.1\n       another +0.2  third +0.3"
+    assert fit("token  word +0.1  another +0.2", 24) == "token  word +0.1\n       another +0.2"
     assert fit("  a" + " b" * 40, 60).split("\n")[1].startswith("    b")
     assert fit("wide 語語語語語", 10) == "wide\n  語語語語\n  語"
 
