@@ -5,7 +5,8 @@ The build hook adds the recipes and, if there is a C compiler, the C libraries f
 The environment variable DRAGOMAN_ENGINES decides for which processors the libraries are compiled:
 
 - not set: for this one, if it is possible; otherwise the wheel contains no engine and is for any platform;
-- `x86_64`, `aarch64`: for these processors, if necessary with a cross compiler; failure is an error;
+- `x86_64`, `aarch64`: for these processors, with a cross compiler if $CC or the installed one does not compile for
+  them; failure is an error;
 - `none`: for none.
 
 A wheel with engines is for Linux and, as the name of its platform says, for the versions of the GNU C library that its
@@ -20,8 +21,10 @@ import itertools
 import os
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
@@ -114,21 +117,35 @@ def _has_glibc() -> bool:
 
 def _compile(compiler: ModuleType, processor: str, folder: Path) -> list[Path]:
     """Compile each library for all instruction sets of a kind of processor. Raises the compiler's CompilerError."""
-    foreign = processor != compiler.machine() and "CC" not in os.environ
-    commands = [(f"{processor}-linux-gnu-gcc",)] if foreign else compiler.compilers()
-    if not commands:
-        raise compiler.CompilerError("no C compiler was found")
+    command = _command(compiler, processor)
 
     def one(source: Any, instructions: Any) -> Path:
         temporary = folder / f"{source.name}-{instructions.name}"
         temporary.mkdir()
         library: Path = folder / compiler.library_name(instructions, processor=processor, source=source)
-        library.write_bytes(compiler.compile_library(commands[0], instructions, temporary, source=source))
+        library.write_bytes(compiler.compile_library(command, instructions, temporary, source=source))
         return library
 
     pairs = itertools.product(compiler.LIBRARIES, compiler.compilable(processor))
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         return list(threads.map(one, *zip(*pairs, strict=True)))
+
+
+def _command(compiler: ModuleType, processor: str) -> Sequence[str]:
+    """Return the command of a compiler for this kind of processor.
+
+    It is $CC, or an installed compiler, unless this compiles for another processor. Raises CompilerError if none is
+    installed.
+    """
+    if not (commands := compiler.compilers()):
+        raise compiler.CompilerError("no C compiler was found")
+    command: Sequence[str] = commands[0]
+    try:
+        done = subprocess.run([*command, "-dumpmachine"], capture_output=True, text=True, check=False)
+    except OSError:  # the compilation reports it
+        return command
+    target = done.stdout.partition("-")[0].strip()
+    return command if target in ("", processor) else (f"{processor}-linux-gnu-gcc",)
 
 
 def _compiler(root: str) -> ModuleType:

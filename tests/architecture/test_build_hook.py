@@ -63,3 +63,52 @@ def test_wheels_without_engines(hook_module: ModuleType, monkeypatch: pytest.Mon
     monkeypatch.setenv("DRAGOMAN_ENGINES", "x86_64")
     with pytest.raises(SystemExit, match="only Linux with the GNU C library"):
         built(hook_module)
+
+
+def script(path: Path, output: str) -> str:
+    path.write_text(f"#!/bin/sh\necho {output}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("target", "processor", "chosen"),
+    [
+        ("x86_64-linux-gnu", "x86_64", "cc --flag"),
+        ("x86_64-linux-gnu", "aarch64", "aarch64-linux-gnu-gcc"),
+        ("aarch64-linux-gnu", "aarch64", "cc --flag"),
+        ("aarch64-linux-gnu", "x86_64", "x86_64-linux-gnu-gcc"),
+        ("", "aarch64", "cc --flag"),
+    ],
+)
+@pytest.mark.parametrize("is_given", [True, False])
+def test_a_compiler_for_another_processor_is_not_used(
+    target: str,
+    processor: str,
+    chosen: str,
+    is_given: bool,
+    hook_module: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    program = script(tmp_path / "cc", target)
+    compiler = hook_module._compiler(str(ROOT))
+    if is_given:
+        monkeypatch.setenv("CC", f"{program} --flag")
+    else:
+        monkeypatch.delenv("CC", raising=False)
+        monkeypatch.setattr(compiler, "compilers", lambda: [(program, "--flag")])
+    used = []
+    monkeypatch.setattr(compiler, "compile_library", lambda command, *_, **__: used.append(command) or b"")
+    (tmp_path / "out").mkdir()
+    hook_module._compile(compiler, processor, tmp_path / "out")
+    assert {" ".join(command).replace(str(tmp_path) + "/", "") for command in used} == {chosen}
+
+
+def test_a_compiler_that_does_not_exist_is_reported(
+    hook_module: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CC", "no-such-compiler")
+    compiler = hook_module._compiler(str(ROOT))
+    with pytest.raises(compiler.CompilerError, match="no-such-compiler"):
+        hook_module._compile(compiler, "aarch64", tmp_path)

@@ -64,3 +64,13 @@ def test_the_command_line_starts_without_torch() -> None:
     assert result.returncode == 0, (
         result.stderr or "importing dragoman.cli.main imports torch: import it inside the command"
     )
+
+
+def test_folders_of_results_are_not_taken_for_modules() -> None:
+    """mypy takes a folder in the root for a package, if a module of a benchmark or a test has its name."""
+    folders = {line.strip("/\n") for line in (ROOT / ".gitignore").read_text("utf-8").split() if line.endswith("/")}
+    files = [path for folder in ("benchmarks", "tests") for path in (ROOT / folder).rglob("*.py")]
+    modules = {path.stem for path in files}
+    settings = (ROOT / "tests/mypy.ini").read_text("utf-8")
+    for name in folders & modules:
+        assert f"[mypy-{name}]\nfollow_imports = skip" in settings, name
