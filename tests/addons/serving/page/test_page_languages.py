@@ -148,6 +148,7 @@ def test_the_page_in_a_language_that_is_written_from_right_to_left(tabs: Tabs) -
     [
         ("ja-JP", "ja", ["翻訳元の言語", "翻訳先の言語", "翻訳するテキスト", "1 件", "テキストが長すぎます"]),
         ("zh-CN", "zh-Hans", ["源语言", "目标语言", "要翻译的文本", "1 个术语", "文本过长"]),
+        ("zh-TW", "zh-Hant", ["來源語言", "目標語言", "要翻譯的文字", "1 個術語", "文字過長"]),
     ],
 )
 def test_the_page_in_a_language_without_spaces(tabs: Tabs, locale: str, language: str, states: list[str]) -> None:
@@ -180,3 +181,38 @@ def test_a_page_without_the_language_of_the_browser_is_in_english(tabs: Tabs) ->
     tab = tabs.open(None, None, locale="is")
     expect(tab.locator("html")).to_have_attribute("lang", "en")
     expect(tab.get_by_role("button", name="Help")).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("locale", "language"),
+    [("zh", "zh-Hans"), ("zh-SG", "zh-Hans"), ("zh-HK", "zh-Hant"), ("zh-Hant", "zh-Hant"), ("zh-Hans-HK", "zh-Hans")],
+)
+def test_chinese_is_in_the_script_of_the_browser(tabs: Tabs, locale: str, language: str) -> None:
+    tab = tabs.open(None, None, locale=locale)
+    expect(tab.locator("html")).to_have_attribute("lang", language)
+
+
+@pytest.mark.parametrize(
+    ("status", "shown"),
+    [
+        (413, "Das ist mehr, als dieser Server erlaubt"),
+        (503, "Der Server ist ausgelastet. "),
+        (400, "Something else"),
+        (None, "Der Server ist nicht erreichbar. "),
+    ],
+)
+def test_frequent_errors_are_in_the_language_of_the_page(tabs: Tabs, status: int | None, shown: str) -> None:
+    tabs.expected = ("status of", "ERR_FAILED")
+    tab = tabs.open(None, None, locale="de")
+    tab.get_by_label("Übersetzen aus").select_option("en")
+
+    def answer(route: Any) -> None:
+        if status is None:
+            route.abort()
+        else:
+            route.fulfill(status=status, json={"error": "something else"})
+
+    tab.route("**/v1/translate", answer)
+    tab.get_by_label("Zu übersetzender Text").fill("a b")
+    expect(tab.locator("#state-text")).to_have_text(re.compile(f"^{shown}"))
+    expect(tab.locator("#state")).to_have_attribute("title", "" if status is None else "something else")

@@ -106,7 +106,7 @@ def test_retry_after_is_respected(tabs: Tabs) -> None:
     tab.clock.run_for(1900)
     assert len(asked) == 1
     tab.clock.run_for(1000)
-    expect(tab.locator("#state-text")).to_have_text(re.compile(r"busy \(too much\)\. Trying again in \d s"))
+    expect(tab.locator("#state-text")).to_have_text(re.compile(r"The server is busy\. Trying again in \d s"))
     assert len(asked) == 2
     tab.clock.run_for(10_000)
     expect(tab.locator("#translation")).to_have_text("RUNS DOG A")
@@ -139,7 +139,7 @@ def test_answers_that_are_not_json_are_reported(tabs: Tabs) -> None:
     tab.route("**/v1/translate", answer)
     write(tab, "a")
     tab.clock.run_for(300)
-    expect(tab.locator("#state-text")).to_have_text("The server responded with status 413")
+    expect(tab.locator("#state-text")).to_have_text("It exceeds the size that this server allows")
     write(tab, "a b")
     tab.clock.run_for(300)
     expect(tab.locator("#state-text")).to_have_text(re.compile("status 200. Trying again"))

@@ -1,6 +1,6 @@
 // Translation of a document by the server, with a link to download the result.
 
-import { describe, formatDuration } from "./state.js";
+import { describe, detailOf, formatDuration } from "./state.js";
 import { say } from "./texts.js";
 
 export class DocumentBox {
@@ -61,14 +61,15 @@ export class DocumentBox {
     const failure = say("documentFailed", { name: this.file.name, error: describe(error) });
     const time = error.retryAfter && formatDuration(error.retryAfter);
     const message = time ? say("retryLater", { error: failure, time }) : failure;
-    this.show("failed", message);
+    this.show("failed", message, detailOf(error));
     this.announce(message);
   }
 
-  show(kind, message) {
+  show(kind, message, detail = "") {
     this.box.hidden = false;
     this.box.dataset.state = kind;
     this.line.textContent = message;
+    this.line.title = detail;
     this.link.hidden = kind !== "done";
     this.retry.hidden = kind !== "failed";
     this.stop.textContent = say(kind === "translating" ? "stop" : "close");

@@ -12,7 +12,7 @@ import { RequestScheduler } from "./scheduler.js";
 import { locateSentences } from "./sentences.js";
 import * as server from "./server.js";
 import { SourcePane } from "./source.js";
-import { Announcer, StateLine, describe, formatDuration } from "./state.js";
+import { Announcer, StateLine, describe, detailOf, formatDuration } from "./state.js";
 import { fillPage, formatNumber, say } from "./texts.js";
 import { TranslationPane } from "./translation.js";
 
@@ -172,7 +172,7 @@ function showProgress(kind, { response, error, seconds }) {
   } else if (kind === "waiting") {
     const message = say("retrying", { error: describe(error), time: formatDuration(seconds) });
     if (state.kind !== "waiting") announcer.announce(message);
-    state.show(kind, message, say("tryNow"));
+    state.show(kind, message, say("tryNow"), "", detailOf(error));
   } else if (kind === "failed") {
     if (error.status === 401 || (error.status === 403 && server.hasKey())) {
       askForKey();
@@ -180,7 +180,7 @@ function showProgress(kind, { response, error, seconds }) {
       return;
     }
     if (!(error instanceof server.HttpError)) console.error(error);
-    state.show(kind, describe(error), error.status === 400 ? "" : say("tryAgain"));
+    state.show(kind, describe(error), error.status === 400 ? "" : say("tryAgain"), "", detailOf(error));
     announcer.announce(describe(error));
   } else {
     state.show(kind, kind === "translating" ? say("translating") : "");

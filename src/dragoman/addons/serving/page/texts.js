@@ -5,11 +5,16 @@ const root = document.documentElement;
 const available = (root.dataset.languages ?? "en").split(" ");
 
 /** The language of the page. */
-export const language = navigator.languages.map((code) => code.split("-")[0]).find((code) => available.includes(code)) ?? "en";
+export const language = navigator.languages.map(nameOfTexts).find((name) => available.includes(name)) ?? "en";
 const response = await fetch(new URL(`texts/${language}.json`, import.meta.url));
 const texts = await response.json();
 const plurals = new Intl.PluralRules(language);
 const isRightToLeft = language === "ar";
+
+/** Return the name of the texts in a language. Taiwan, Hong Kong and Macau write Chinese in the traditional script. */
+function nameOfTexts(code) {
+  return /^zh(?!.*-hans).*-(hant|tw|hk|mo)\b/i.test(code) ? "zh-Hant" : code.split("-")[0];
+}
 
 /** Format a number as the language writes it. fractionDigits: the number of digits after the decimal separator. */
 export function formatNumber(number, fractionDigits = 0) {
