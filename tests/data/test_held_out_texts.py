@@ -102,6 +102,45 @@ def test_questions_about_one_context_are_together_and_have_identifiers_of_their_
     assert sets.valid[0].context != sets.test[0].context
 
 
+def articles(count: int, paragraphs: int) -> list[Question]:
+    """Questions about paragraphs of articles. The last paragraph of each article also occurs in one without a title."""
+    found = []
+    for number in range(count * paragraphs):
+        context, title = f"{'ab' * (number + 1)} is it", f"article {number // paragraphs}"
+        found += [Question(f"{number}-{each}", f"q{each}", context, (), True, title) for each in range(2)]
+        if number % paragraphs == paragraphs - 1:
+            found.append(Question(f"{number}-untitled", "q", context, (), True))
+    return found
+
+
+def contexts_by_set(questions: list[Question], config: HeldOutConfig) -> tuple[list[Question], list[set[str]]]:
+    sets = HeldOutExamples.choose(questions, config, "file", lambda each: each.context, lambda each: ())
+    known = sets.keys(lambda each: each.context).all
+    train = [each for each in questions if sentence_key(each.context) not in known]
+    return train, [{each.context for each in part} for part in (train, sets.valid, sets.test)]
+
+
+def test_paragraphs_of_one_article_are_in_one_set() -> None:
+    questions = articles(9, 4)
+    train, sets = contexts_by_set(questions, HeldOutConfig(valid=20, test=20))
+    assert all(sets) and sum(map(len, sets)) == 36
+    for title in {each.title for each in questions if each.title}:
+        paragraphs = {each.context for each in questions if each.title == title}
+        assert sum(bool(paragraphs & part) for part in sets) == 1, title
+    assert len({each.title for each in train} - {""}) == 5
+
+
+def test_too_few_articles_are_divided_by_paragraphs() -> None:
+    _, sets = contexts_by_set(articles(1, 12), HeldOutConfig(valid=4, test=4))
+    assert all(sets) and sum(map(len, sets)) == 12
+
+
+def test_stored_questions_keep_their_titles(tmp_path: Path) -> None:
+    questions = articles(2, 2)
+    save_examples(tmp_path, HeldOutExamples(questions[:3], questions[3:]))
+    assert load_examples(tmp_path) == HeldOutExamples(questions[:3], questions[3:])
+
+
 def test_trees_of_several_treebanks_are_grouped_by_their_tags() -> None:
     trees = [parse_tree(f"(S (NN {chr(97 + number // 5)}{chr(97 + number % 5)}))") for number in range(25)]
     sentences = [ParsedSentence(tree.texts, tree, "ab"[row % 2], part=row % 2) for row, tree in enumerate(trees)]

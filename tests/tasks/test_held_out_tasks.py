@@ -91,10 +91,6 @@ def test_one_file_is_enough(
     own = json.loads(capsys.readouterr().out)
     option = ["--text"] if is_text else ["--test"]
     path = f"{RUN}/held_out/{stored}"
-    if is_text:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-        path = "documents.txt"
-        Path(path).write_text("".join(json.loads(line)["text"] + "\n" for line in lines), encoding="utf-8")
     assert main(["evaluate", *command, RUN, *option, path, "--json"]) == 0
     named = json.loads(capsys.readouterr().out)
     for result in (own, named):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from dragoman.base.errors import ConfigError, in_files, reject_options
+from dragoman.base.errors import ConfigError, DataError, in_files, reject_options
 from dragoman.base.log import quietly
 from dragoman.base.machine.device import use_threads
 from dragoman.base.notebook import Card, Note, Shown
@@ -14,6 +14,7 @@ from dragoman.base.table import Table
 from dragoman.data.corpora.corpus import TextCorpusConfig
 from dragoman.data.corpora.documents import read_texts
 from dragoman.data.corpora.inputs import Lines, name_of, read_parallel
+from dragoman.data.files.jsonl import read_objects
 from dragoman.metrics.text_score import TextScore, count_bytes
 from dragoman.text.words import count_words
 
@@ -136,12 +137,28 @@ def _score_pairs(
 
 
 def read_documents(target: Lines, kind: str | None, heading: str | None) -> list[str]:
-    """Return the documents of a list or of a file. kind, heading: see `score`."""
+    """Return the documents of a list or of a file. kind, heading: see `score`.
+
+    Without them, a file of JSON objects with a `text`, such as that of held-out documents, has a document per line.
+    """
     if not isinstance(target, str | Path):
         reject_options({"--documents": kind, "--heading": heading}, "with a file")
         return list(target)
+    if kind is None and heading is None and _has_texts(Path(target)):
+        return read_texts(TextCorpusConfig(jsonl=target))
     settings = {"text": target, "documents": kind or LINE, "heading": heading}
     return read_texts(parse_settings(settings, TextCorpusConfig, "documents"))
+
+
+def _has_texts(path: Path) -> bool:
+    """Return whether a file has JSON objects with a `text`, as the files of held-out documents."""
+    if ".jsonl" not in path.suffixes:
+        return False
+    try:
+        _, first = next(read_objects(path), (0, None))
+    except DataError:  # plain text, in spite of its name
+        return False
+    return first is not None and "text" in first
 
 
 def _sum_scores(scores: Sequence[TextScore], unit: str, pseudo: bool = False) -> Scores:

@@ -35,8 +35,8 @@ def test_both_versions_of_squad(tmp_path: Path) -> None:
     impossible = question(id="r", is_impossible=True, plausible_answers=[{"text": "Bo", "answer_start": 0}])
     text = squad(question(("Bo", 0), ("Bonn", 15), is_impossible=False), impossible)
     assert read(tmp_path, text) == [
-        Question("q", "Who?", CONTEXT, (Answer("Bo", 0), Answer("Bonn", 15))),
-        Question("r", "Who?", CONTEXT, (), True),
+        Question("q", "Who?", CONTEXT, (Answer("Bo", 0), Answer("Bonn", 15)), title="t"),
+        Question("r", "Who?", CONTEXT, (), True, title="t"),
     ]
     assert read(tmp_path, "\ufeff" + text) == read(tmp_path, text)
 

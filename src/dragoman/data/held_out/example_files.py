@@ -1,7 +1,7 @@
 """The files of held-out examples in a run, in formats that dragoman and other programs read."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -127,14 +127,19 @@ def _columns(sentences: Sequence[TaggedSentence]) -> Iterator[str]:
 
 
 def _squad(questions: Sequence[Question]) -> Iterator[str]:
-    """Yield the file. Adjacent questions about the same context are in one paragraph, so that the order is kept."""
+    """Yield the file. Adjacent questions with one title or context are in one article or paragraph, in their order."""
     has_impossible = any(each.impossible for each in questions)
-    paragraphs = [
-        {"context": context, "qas": [_question(each, has_impossible) for each in group]}
-        for context, group in groupby(questions, lambda question: question.context)
+    articles = [
+        {"title": title, "paragraphs": list(_paragraphs(group, has_impossible))}
+        for title, group in groupby(questions, lambda question: question.title)
     ]
-    document = {"version": "v2.0" if has_impossible else "1.1", "data": [{"title": "", "paragraphs": paragraphs}]}
+    document = {"version": "v2.0" if has_impossible else "1.1", "data": articles}
     yield json.dumps(document, ensure_ascii=False, indent=1) + "\n"
+
+
+def _paragraphs(questions: Iterable[Question], has_impossible: bool) -> Iterator[dict[str, Any]]:
+    for context, group in groupby(questions, lambda question: question.context):
+        yield {"context": context, "qas": [_question(each, has_impossible) for each in group]}
 
 
 def _question(question: Question, has_impossible: bool) -> dict[str, Any]:

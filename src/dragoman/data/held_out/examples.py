@@ -36,7 +36,8 @@ class HeldOutExamples(Generic[E]):
         """Choose examples by their text, so that near-duplicates are together. names: of the corpora, for messages.
 
         text: returns the text of an example; of a pair, the first one, so that no text of the test set was seen with
-        another partner; of a question, its context. labels: returns the labels of an example, each of which remains in
+        another partner; of a question, its context, with all contexts of its article if the corpus has enough
+        articles with titles. labels: returns the labels of an example, each of which remains in
         training. only_test: whether only a test set is needed. known: the sets of other tasks of the run; a text of
         their validation sets is not chosen for testing, and vice versa. Raises DataError for too few examples, and
         ConfigError as `HeldOutConfig.sizes` does.
@@ -44,7 +45,11 @@ class HeldOutExamples(Generic[E]):
         sizes = config.sizes(len(examples), names, "examples")
         keys = [sentence_key(text(example)) for example in examples]
         needed = Sizes(0 if only_test else sizes.valid, sizes.test)
-        valid, test = choose_rows(keys, [tuple(labels(each)) for each in examples], needed, config.seed, known=known)
+        kept = [tuple(labels(each)) for each in examples]
+        titles = [each.title if isinstance(each, Question) else "" for each in examples]
+        valid, test = choose_rows(keys, kept, needed, config.seed, known=known, titles=titles)
+        if any(titles) and (not test or (needed.valid and not valid)):  # too few articles, or too large ones
+            valid, test = choose_rows(keys, kept, needed, config.seed, known=known)
         if not test or (needed.valid and not valid):
             raise DataError(
                 f"{names}: too few examples with different texts to hold out a validation set: give one (data.valid)"

@@ -88,21 +88,21 @@ def choose_rows(
     seed: int,
     *,
     known: TextKeys = NO_KEYS,
+    titles: Sequence[str] = (),
 ) -> tuple[list[int], list[int]]:
     """Return the rows of a validation and a test set of labelled examples. All rows with one key are in one set.
 
     keys: of the text of each example. labels: of each example; every label remains in at least one training example.
     Texts with more examples than a set are not chosen, unless there are no others. A set can be smaller than intended.
-    known: other sets; their validation texts are not chosen for testing, and vice versa.
+    known: other sets; their validation texts are not chosen for testing, and vice versa. titles: those of the articles
+    that contain the texts, which stay together, too; "" for a text without an article.
     """
-    groups: dict[int, list[int]] = {}
-    for row, key in enumerate(keys):
-        groups.setdefault(key, []).append(row)
+    groups = _group(keys, titles)
     remaining = Counter(label for each in labels for label in set(each))
     order = sorted(groups, key=lambda key: _rank(key, seed, "choice"))
     sets = []
     for size, excluded in zip(sizes, (known.test, known.valid), strict=True):
-        candidates = [key for key in order if key not in excluded]
+        candidates = [key for key in order if not any(keys[row] in excluded for row in groups[key])]
         chosen = _fill(candidates, groups, labels, remaining, size)
         if size and candidates and not chosen:
             smallest = min(len(groups[key]) for key in candidates)
@@ -111,6 +111,27 @@ def choose_rows(
         order = [key for key in order if key not in chosen]
         sets.append(sorted(row for key in chosen for row in groups[key]))
     return sets[0], sets[1]
+
+
+def _group(keys: Sequence[int], titles: Sequence[str]) -> dict[int, list[int]]:
+    """Return the rows that stay together, by one of their keys."""
+    leaders: dict[int, int] = {}
+
+    def leader(key: int) -> int:
+        while (other := leaders.get(key, key)) != key:
+            key = other
+        return key
+
+    first: dict[str, int] = {}
+    for key, title in zip(keys, titles, strict=False):
+        if title:
+            lower, higher = sorted((leader(key), leader(first.setdefault(title, key))))
+            if lower != higher:
+                leaders[higher] = lower
+    groups: dict[int, list[int]] = {}
+    for row, key in enumerate(keys):
+        groups.setdefault(leader(key), []).append(row)
+    return groups
 
 
 def _fill(

@@ -66,7 +66,8 @@ class Answer:
 class Question:
     """A question about a context, with its correct answers.
 
-    answers: alternative answers, each of which is correct. impossible: the context does not contain the answer.
+    answers: alternative answers, each of which is correct. impossible: the context does not contain the answer. title:
+    of the article that contains the context; empty if unknown.
     """
 
     id: str
@@ -74,6 +75,7 @@ class Question:
     context: str
     answers: tuple[Answer, ...] = ()
     impossible: bool = False
+    title: str = field(default="", repr=False)
 
     @property
     def answered(self) -> bool:

@@ -50,7 +50,7 @@ class _Reader:
                 if line.strip():
                     location = f"{self._corpus}, line {number}"
                     entry = read_object(line, location)
-                    yield self._question(entry, self._get(entry, "context", str, location), location)
+                    yield self._question(entry, self._get(entry, "context", str, location), _title(entry), location)
             return
         if not first:
             return
@@ -69,13 +69,14 @@ class _Reader:
             raise DataError(f"{self._corpus}: not in the format of SQuAD, which is an object with a list `data`.")
         for article_number, article in enumerate(document["data"]):
             article_location = f"{self._corpus}, data[{article_number}]"
+            title = _title(article)
             for number, paragraph in enumerate(self._get(article, "paragraphs", list, article_location)):
                 location = f"{article_location}.paragraphs[{number}]"
                 context = self._get(paragraph, "context", str, location)
                 for index, entry in enumerate(self._get(paragraph, "qas", list, location)):
-                    yield self._question(entry, context, f"{location}.qas[{index}]")
+                    yield self._question(entry, context, title, f"{location}.qas[{index}]")
 
-    def _question(self, entry: Any, context: str, location: str) -> Question:
+    def _question(self, entry: Any, context: str, title: str, location: str) -> Question:
         identifier = entry.get("id") if isinstance(entry, dict) else None
         if isinstance(identifier, int) and not isinstance(identifier, bool):
             identifier = str(identifier)
@@ -97,7 +98,7 @@ class _Reader:
             raise DataError(
                 f"{location}: there is no answer. Add one, or set `is_impossible` to true if the context has none."
             )
-        return Question(identifier, text, context, answers, impossible)
+        return Question(identifier, text, context, answers, impossible, title)
 
     def _answer(self, text: Any, start: Any, context: str, identifier: str, location: str) -> Answer:
         if not isinstance(text, str) or not text:
@@ -124,6 +125,12 @@ class _Reader:
             expected = "text" if kind is str else "list"
             raise DataError(f"{location}: the {expected} `{key}` is missing.")
         return entry[key]
+
+
+def _title(entry: Any) -> str:
+    """Return the title of an article; it is only needed to hold out whole articles, so it may be missing."""
+    title = entry.get("title") if isinstance(entry, dict) else None
+    return title.strip() if isinstance(title, str) else ""
 
 
 def _answers(entry: dict[str, Any], location: str) -> list[tuple[Any, Any]]:
