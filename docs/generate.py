@@ -1,6 +1,7 @@
 """Write the generated pages of the reference: `python docs/generate.py`. The tests compare them with the code.
 
-Settings of runs and of servers, commands with their options, the HTTP API with its OpenAPI document, and flow charts.
+Settings of runs and of servers, their names in other toolkits, commands with their options, the HTTP API with its
+OpenAPI document, and flow charts.
 """
 
 import enum
@@ -21,6 +22,7 @@ from dragoman.addons.serving.http.application import Application
 from dragoman.addons.serving.http.metrics import Metrics
 from dragoman.addons.serving.http.requests import ERRORS
 from dragoman.base.settings.reference import sections
+from dragoman.base.settings.synonyms import NAMES
 from dragoman.checkpoint.meta import Meta
 from dragoman.cli.command import traits_of
 from dragoman.cli.root import root_command
@@ -59,6 +61,7 @@ def reference_pages() -> dict[str, str]:
         "openapi.json": json.dumps(document, indent=1, ensure_ascii=False) + "\n",
         "http.md": _continued("http.md", http_routes(document)),
         "model-folder.md": _continued("model-folder.md", _meta_fields()),
+        "other-toolkits.md": _continued("other-toolkits.md", _foreign_names()),
         **{f"../pictures/{name}": chart for name, chart in charts().items()},
     }
 
@@ -73,6 +76,17 @@ def _meta_fields() -> str:
     """Return the fields of `meta.json` as a list."""
     lines = [f"- `{name}`: {_escape(str(field.description))}" for name, field in Meta.model_fields.items()]
     return "## Fields of `meta.json`\n\n" + "\n".join(lines) + "\n"
+
+
+def _foreign_names() -> str:
+    """Return tables with the settings and what other toolkits call them, one for each group of settings."""
+    groups: dict[str, list[str]] = {}
+    for setting, names in sorted(NAMES.items()):
+        group = setting.split(".")[0] if "." in setting else "run"
+        groups.setdefault(group, []).append(f"| `{setting}` | {', '.join(f'`{name}`' for name in names.split())} |")
+    head = "| setting | names in other toolkits |\n| --- | --- |\n"
+    tables = [f"## Names of `{group}` settings\n\n{head}" + "\n".join(rows) for group, rows in groups.items()]
+    return "\n\n".join(tables) + "\n"
 
 
 def command_index() -> str:

@@ -87,8 +87,8 @@ def test_every_synonym_leads_to_an_existing_setting() -> None:
     from dragoman.base.settings import synonyms
 
     known = set(known_settings(TRANSLATION.run))
-    assert set(synonyms._NAMES) | set(synonyms._ALTERNATIVES.values()) <= known
-    names = [name for names in synonyms._NAMES.values() for name in names.split()]
+    assert set(synonyms.NAMES) | set(synonyms._ALTERNATIVES.values()) <= known
+    names = [name for names in synonyms.NAMES.values() for name in names.split()]
     assert len(names) == len(set(names))
     assert all(find_synonyms(name) for name in names)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-_NAMES = {
+NAMES = {
     "train.schedule.peak": "lr learning_rate learningrate learn_rate max_lr peak_lr initial_learning_rate base_lr",
     "train.schedule.warmup": "warmup warmup_steps warmup_updates num_warmup_steps lr_warmup learning_rate_warmup "
     "warmup_ratio",
@@ -100,6 +100,7 @@ _NAMES = {
     "checkpoint_dir output_folder",
     "seeds": "num_seeds n_seeds",
 }
+"""Names in other toolkits, separated by spaces, by the setting that they stand for."""
 _ALTERNATIVES = {
     "data.batch.tokens": "data.batch.sentences",
     "data.batch.sentences": "data.batch.tokens",
@@ -109,11 +110,11 @@ _ALTERNATIVES = {
 }
 """A second setting that the same name may stand for."""
 
-_SETTINGS = {name: setting for setting, names in _NAMES.items() for name in names.split()}
+_SETTINGS = {name: setting for setting, names in NAMES.items() for name in names.split()}
 
 
 def normalise(name: str) -> str:
-    """Return a name in lower case with underscores and without leading dashes, as in `_NAMES`."""
+    """Return a name in lower case with underscores and without leading dashes, as in `NAMES`."""
     return name.strip().lstrip("-").lower().replace("-", "_")
 
 
