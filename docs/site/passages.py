@@ -3,15 +3,22 @@
 Sphinx's own index knows only which page has a word. Questions are answered by sections, and words of a heading, or
 several words close together, say more than words anywhere on a long page. As a script, the texts can also be read by a
 site that is opened from disk.
+
+Users of other toolkits call things by other names. So each folder of pages may have a file `queries.yaml` with what
+people type who look for a page or section (`page` or `page#section`): queries, with commas between them. They are
+searched, but not shown (document expansion, Nogueira et al. 2019).
 """
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import yaml
 from docutils import nodes
 from sphinx import addnodes
+from sphinx.errors import ExtensionError
 
 _PARTS = (nodes.section, addnodes.desc)
 """What is a passage of its own: a section, and a function or class of the API reference."""
@@ -32,9 +39,25 @@ def _load(app: Any, pagename: str, *_: Any) -> None:
 def _write(app: Any, error: Exception | None) -> None:
     if error is not None or app.builder.name != "html":
         return
-    pages = [[name, list(_passages(app.env.get_doctree(name)))] for name in sorted(app.env.all_docs)]
+    queries = _queries(Path(app.srcdir))
+    pages = [
+        [name, [[*passage, queries.pop(name + passage[0], [])] for passage in _passages(app.env.get_doctree(name))]]
+        for name in sorted(app.env.all_docs)
+    ]
+    if queries:
+        raise ExtensionError(f"queries.yaml has queries for pages or sections that do not exist: {', '.join(queries)}")
     script = f"const PASSAGES = {json.dumps(pages, ensure_ascii=False, separators=(',', ':'))};\n"
     (Path(app.outdir) / "_static" / "passages.js").write_text(script, encoding="utf-8")
+
+
+def _queries(docs: Path) -> dict[str, list[str]]:
+    """Return the queries of `queries.yaml` files by the address of their page or section, such as `page#section`."""
+    queries = {}
+    for path in sorted(docs.rglob("queries.yaml")):
+        folder = path.parent.relative_to(docs)
+        for address, text in yaml.safe_load(path.read_text(encoding="utf-8")).items():
+            queries[(folder / address).as_posix()] = re.split(r",\s+", text.strip())
+    return queries
 
 
 def _passages(page: nodes.document) -> Iterator[tuple[str, str, str, str]]:

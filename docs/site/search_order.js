@@ -2,7 +2,9 @@
 //
 // Visitors type questions in their own words, and a question is answered by a section, not by a page. So each section is
 // ranked by its words (BM25, Robertson & Zaragoza 2009): rare words count most, words of a heading more than words of the
-// text, and a section may lack some. The sections are in passages.js, which passages.py writes.
+// text, and a section may lack some. Visitors also know other names than the pages use, so pages and sections have lists of
+// queries (document expansion, Nogueira et al. 2019): the query that is most similar to what was typed counts as much as the
+// text. The sections are in passages.js, which passages.py writes.
 
 /** Factors of the score of pages: those that tell how to do something come first, the history of measurements last. */
 const FOLDERS = [
@@ -14,8 +16,29 @@ const FOLDERS = [
   [/^(EXPERIMENTS|architecture|lecture\/decks|reference\/variants)$/, 0.6],
 ];
 
-/** How often a word counts in the title of the page, the heading of the section, its text, and its commands and code. */
-const FIELDS = { title: 1.6, heading: 2.5, text: 1, code: 0.2 };
+/** How often a word counts in the title of the page, the heading of the section, its text, commands and code, and queries. */
+const FIELDS = { title: 1.6, heading: 2.5, text: 1, code: 0.2, queries: 2 };
+
+/** Fields of which each occurrence of a word counts. */
+const COUNTED = new Set(["text", "queries"]);
+
+/** How much a section gains that has the very query that was typed, per point of its words. Usual words are compared, too,
+ * because "does not start" is something else than "start"; but they count less. */
+const QUERY = 0.6;
+const USUAL = 0.5;
+
+/** The points of a word that is in no query. */
+const UNKNOWN = 3;
+
+/** Names of other programs say little about the question, and so do words with which people frame one, as in "problem when
+ * running …". They count less, but one who types nothing else finds them. */
+const PROGRAMS = `fairseq opennmt sockeye joeynmt joey marian libretranslate argos moses mosesdecoder nematus tensor2tensor
+  transformers`;
+const PROGRAM = 0.3;
+const FRAMES = `problem error fail failed failure broken wrong weird strange argument behaviour example run tutorial result
+  improve add enable implement integrate integration new unable cannot properly change occur happen find create version
+  increase bug able function option`;
+const FRAME = 0.6;
 
 /** BM25: after how many occurrences further ones add little, and how much long sections are discounted. */
 const SATURATION = 2.5;
@@ -26,18 +49,17 @@ const LENGTH = 0.6;
 const COVERED = 1;
 const COMMON = 4;
 
-
 /** Power of the rarity of words; below 1, because a rare word in a question is often by the way. */
-const RARE = 0.7;
+const RARE = 0.8;
 
 /** The part that the page as a whole has in the score of its sections. */
-const PAGE = 0.3;
+const PAGE = 0.4;
 
 /** What two words gain that stand together as they were typed, such as beam search. */
 const TOGETHER = 0.4;
 
 /** What a word is worth that has the same meaning, or only begins like the one that was typed. */
-const SIMILAR = 0.6;
+const SIMILAR = 0.45;
 
 /** Words with the same meaning, here. */
 const SYNONYMS = [
@@ -91,36 +113,91 @@ const SYNONYMS = [
   "explain understand why",
 ];
 
-/** Returns the words of a text, without endings and with one spelling for British and American English. */
-const wordsOf = (() => {
+// Sphinx ignores most words that say nothing about the answer, but not these; the languages are those of the examples.
+const SILENT = `can could get may use using would should must want need help please possible way one also practice question
+  best option trying like kindly english german french en de fr issue issues bug feature request support suggestion suggest
+  seem seems anyone know doing does gets got getting make makes made give gives ask asking tried work works working
+  understand clarify clarification instead according etc hi hello thanks thank regarding via still even really let just
+  something someone thing things wanted`;
+for (const word of SILENT.split(/\s+/)) stopwords.add(word);
+
+/** Returns a word without its ending, with one spelling for British and American English. */
+const stemOf = (() => {
   const stemmer = new Stemmer();
   const stems = new Map();
-  const stem = (word) => {
+  return (word) => {
     if (!stems.has(word)) {
       const british = word.replace(/(?<=..)iz(?=(e|ed|es|er|ers|ing|ation|ations)$)/, "is").replace(/(?<=[bilv])our/, "or");
       stems.set(word, stemmer.stemWord(british));
     }
     return stems.get(word);
   };
-  // Counts say little, but 429 and 0.0.0.0 are names; the figures of measurements, such as 0.429, are words of their own.
-  const isKept = (word) => !stopwords.has(word) && (/^\d/.test(word) ? word.length > 2 : word.length > 1);
-  return (text, isQuery = false) => {
-    const typed = text.toLowerCase().replace(/(neural )?machine translation|\bnmt\b/g, "translation").match(/\d+(?:[.,]\d+)+|\p{L}+(?:-\p{L}+)+|[\p{L}\p{N}]+/gu) ?? [];
-    // low-resource is found as low-resource, as lowresource and as low resource
-    const written = (word) => [word.replaceAll("-", ""), ...(isQuery ? [] : word.split("-"))];
-    const parts = typed.flatMap((word) => (word.includes("-") ? written(word) : [word]));
-    return parts.filter(isKept).map(stem);
-  };
 })();
 
-// Sphinx ignores most words that say nothing about the answer, but not these; the languages are those of the examples.
-const SILENT = `can could get may use using would should must want need help please possible way one also practice question
-  best option trying like kindly english german french en de fr`;
-for (const word of SILENT.split(/\s+/)) stopwords.add(word);
+/** Returns the words of a text as they are written, such as low-resource, max_length and 0.0.0.0. */
+function writtenIn(text) {
+  const lower = text.toLowerCase().replace(/(neural )?machine translation|\bnmt\b/g, "translation");
+  return lower.match(/\d+(?:[.,]\d+)+|\p{L}+(?:[-_]\p{L}+)+|[\p{L}\p{N}]+/gu) ?? [];
+}
+
+// low-resource and lowresource are found as low resource, and multi-lingual as multilingual: a word of two parts is divided
+// if the pages more often write it with a hyphen than without.
+const [divided, joined] = (() => {
+  const balance = new Map();
+  const parts = new Map();
+  for (const [, passages] of PASSAGES)
+    for (const [, heading, prose, , queries] of passages)
+      for (const word of writtenIn([heading, prose, ...queries].join(" "))) {
+        const both = word.split(/[-_]/);
+        if (both.length > 2 || both.some((part) => part.length < 2)) continue;
+        const whole = stemOf(both.join(""));
+        balance.set(whole, (balance.get(whole) ?? 0) + (both.length === 2 ? 1 : -1));
+        if (both.length === 2) parts.set(whole, both);
+      }
+  const isDivided = (word) => balance.get(word) > 0;
+  const words = [...parts.keys()];
+  return [new Map(words.filter(isDivided).map((word) => [word, parts.get(word)])), new Set(words.filter((word) => !isDivided(word)))];
+})();
+
+/** Returns the words of a text without endings and, if it does not keep all, without those that say nothing. */
+function wordsOf(text, keepsAll = false) {
+  // Counts say little, but 429 and 0.0.0.0 are names; the figures of measurements, such as 0.429, are words of their own.
+  const saysSomething = (word) => !stopwords.has(word) && (/^\d/.test(word) ? word.length > 2 : word.length > 1);
+  const parts = writtenIn(text).flatMap((word) => {
+    const whole = word.replace(/[-_]/g, "");
+    const both = word.split(/[-_]/);
+    if (joined.has(stemOf(whole)) || (both.length > 1 && both.some((part) => part.length === 1))) return [whole]; // n-best
+    return divided.get(stemOf(whole)) ?? both;
+  });
+  return parts.filter((word) => keepsAll || saysSomething(word)).map(stemOf);
+}
 
 const synonymsOf = new Map();
 for (const group of SYNONYMS.map((line) => wordsOf(line)))
   for (const word of group) synonymsOf.set(word, [...(synonymsOf.get(word) ?? []), ...group.filter((each) => each !== word)]);
+
+const usual = new Set([...stopwords].map(stemOf));
+const programs = new Set(wordsOf(PROGRAMS));
+const frames = new Set(wordsOf(FRAMES));
+
+/** Returns the factor of a word by what it says about the topic. */
+const factorOf = (word) => (programs.has(word) ? PROGRAM : frames.has(word) ? FRAME : 1);
+
+/** Returns how many letters have to be inserted, deleted, replaced or swapped to make one word of another. */
+function distance(one, other) {
+  let [before, last] = [[], Array.from({ length: other.length + 1 }, (_, column) => column)];
+  for (let row = 1; row <= one.length; row++) {
+    const next = [row];
+    for (let column = 1; column <= other.length; column++) {
+      const differs = one[row - 1] === other[column - 1] ? 0 : 1;
+      next[column] = Math.min(last[column] + 1, next[column - 1] + 1, last[column - 1] + differs);
+      if (row > 1 && column > 1 && one[row - 1] === other[column - 2] && one[row - 2] === other[column - 1])
+        next[column] = Math.min(next[column], before[column - 2] + 1);
+    }
+    [before, last] = [last, next];
+  }
+  return last[other.length];
+}
 
 /** Counts words: the sections and pages, and for each word how much of it each of them has. */
 class Passages {
@@ -130,17 +207,23 @@ class Passages {
     const whole = [];
     pages.forEach(([, passages], page) => {
       const title = passages[0]?.[1] ?? "";
-      const all = { title: wordsOf(title), heading: [], text: [], code: [] };
-      passages.forEach(([anchor, heading, prose, code], index) => {
+      const all = { title: wordsOf(title), heading: [], text: [], code: [], queries: [] };
+      passages.forEach(([anchor, heading, prose, code, typed], index) => {
+        const queries = typed.map((query) => [...new Set(wordsOf(query, true))]);
         const [text, commands] = [wordsOf(prose), wordsOf(code)];
-        const fields = { title: all.title, heading: index ? wordsOf(heading) : all.title, text, code: commands };
-        this.sections.push({ page, anchor, title, heading, text: prose || code, fields });
-        if (index) all.heading.push(...fields.heading);
-        all.text.push(...text);
-        all.code.push(...commands);
+        const own = index ? wordsOf(heading) : all.title;
+        const fields = { title: all.title, heading: own, text, code: commands, queries: [] };
+        fields.queries = typed.flatMap((query) => [...new Set(wordsOf(query))]);
+        this.sections.push({ page, anchor, title, heading, text: prose || code, fields, queries });
+        if (index) all.heading.push(...own);
+        for (const field of ["text", "code", "queries"]) for (const word of fields[field]) all[field].push(word);
       });
       whole.push(all);
     });
+    const asked = this.sections.filter(({ queries }) => queries.length);
+    const counts = new Map();
+    for (const { queries } of asked) for (const word of new Set(queries.flat())) counts.set(word, (counts.get(word) ?? 0) + 1);
+    this.points = new Map([...counts].map(([word, count]) => [word, Math.log(1 + asked.length / count)]));
     this.ofSections = Passages.postings(this.sections.map((section) => section.fields));
     this.ofPages = Passages.postings(whole);
   }
@@ -153,7 +236,7 @@ class Passages {
     documents.forEach((fields, number) => {
       const counts = new Map();
       for (const [field, factor] of Object.entries(FIELDS))
-        for (const word of field === "text" ? fields.text : new Set(fields[field])) {
+        for (const word of COUNTED.has(field) ? fields[field] : new Set(fields[field])) {
           const norm = field === "text" ? 1 - LENGTH + (LENGTH * lengths[number]) / mean : 1;
           counts.set(word, (counts.get(word) ?? 0) + factor / norm);
         }
@@ -184,7 +267,8 @@ class Passages {
   static scores(postings, words) {
     const scores = new Map();
     for (const word of words)
-      for (const [number, value] of Passages.points(postings, word)) scores.set(number, (scores.get(number) ?? 0) + value);
+      for (const [number, value] of Passages.points(postings, word))
+        scores.set(number, (scores.get(number) ?? 0) + value * factorOf(word));
     return scores;
   }
 
@@ -207,11 +291,43 @@ class Passages {
     return weights.reduce((sum, [weight, typed]) => sum + weight * typed, 0) / (total + COMMON);
   }
 
+  /** Returns the points of a word of a query: its rarity among all queries, less if it says little. */
+  pointsOf(word) {
+    return (usual.has(word) ? USUAL : factorOf(word)) * (this.points.get(word) ?? UNKNOWN);
+  }
+
+  /** Returns the largest cosine of a section's queries and what was typed, as a map from words to their weights. */
+  similarity(queries, near, typed) {
+    const sum = (words) => words.reduce((total, word) => total + this.pointsOf(word), 0);
+    const length = Math.sqrt(sum(typed));
+    const cosines = queries.map((query) => {
+      const both = query.reduce((total, word) => total + this.pointsOf(word) * (near.get(word) ?? 0), 0);
+      return both / length / Math.sqrt(sum(query) + 1);
+    });
+    return Math.max(0, ...cosines);
+  }
+
+  /** Returns the word that the pages have in the place of a misspelt one: of those that differ least, the commonest. */
+  corrected(word) {
+    if (word.length < 5 || this.ofSections.has(word) || this.points.has(word) || programs.has(word)) return word;
+    const most = word.length < 8 ? 1 : 2;
+    let best = [most + 1, 0, word];
+    for (const [other, { size }] of this.ofSections)
+      if (other[0] === word[0] && Math.abs(other.length - word.length) <= most) {
+        const different = distance(word, other);
+        if (different < best[0] || (different === best[0] && size > best[1])) best = [different, size, other];
+      }
+    return best[2];
+  }
+
   /** Returns the best section of each page, the best page first. */
-  find(typed) {
+  find(text) {
+    const all = [...new Set(wordsOf(text, true).map((word) => this.corrected(word)))];
+    const typed = wordsOf(text).map((word) => this.corrected(word));
     const words = [...new Set(typed)];
-    const near = new Map(words.flatMap((word) => (synonymsOf.get(word) ?? []).map((other) => [other, SIMILAR])));
-    for (const word of words) near.set(word, 1);
+    const total = words.reduce((sum, word) => sum + this.rarity(word) * factorOf(word), 0);
+    const near = new Map(all.flatMap((word) => (synonymsOf.get(word) ?? []).map((other) => [other, SIMILAR])));
+    for (const word of all) near.set(word, 1);
     const pages = Passages.scores(this.ofPages, words);
     const best = new Map();
     for (const [number, points] of Passages.scores(this.ofSections, words)) {
@@ -220,7 +336,8 @@ class Passages {
       const factor = FOLDERS.reduce((product, [folder, each]) => (folder.test(name) ? product * each : product), 1);
       const covered = Math.max(this.covered(section.fields.heading, near), this.covered(section.fields.title, near));
       const whole = PAGE * (pages.get(section.page) ?? 0);
-      const score = factor * (1 + COVERED * covered) * (points + this.together(section.fields, typed) + whole);
+      const text = (1 + COVERED * covered) * (points + this.together(section.fields, typed) + whole);
+      const score = factor * (text + QUERY * total * this.similarity(section.queries, near, all));
       if (score > (best.get(section.page)?.score ?? 0)) best.set(section.page, { ...section, name, score });
     }
     return [...best.values()].sort((one, other) => other.score - one.score);
@@ -263,13 +380,13 @@ let passages = null; // counted when something is searched
 /** Returns the sections that answer a query, the best first. */
 function searchPassages(query) {
   passages ??= new Passages(PASSAGES);
-  return passages.find(wordsOf(query, true));
+  return passages.find(query);
 }
 
 // In place of Sphinx's functions
 Search.query = (query) => {
   Search._parseQuery(query); // remembers the words that the page marks
-  const words = wordsOf(query, true);
+  const words = wordsOf(query);
   const results = searchPassages(query).slice(0, SHOWN);
   for (const { name, anchor, title, heading, text, score } of results) {
     const item = Search.output.appendChild(document.createElement("li"));

@@ -30,6 +30,13 @@ dragoman 1
 
 The sum $x_1 + 2$ costs 3 $ or 4 $.
 """
+QUERIES = """page#a-heading: |
+  vocabulary mismatch,
+  does not converge
+
+second: |
+  learning rate
+"""
 OTHER = "# Other page\n[back](../index.md)\n"
 FILES = {
     "CHANGELOG.md": "# Changes\n## First *one*\n[page](docs/how/page.md#a-heading), [recipe](recipes/a.yaml)\n",
@@ -37,6 +44,7 @@ FILES = {
     "docs/index.md": INDEX,
     "docs/how/page.md": PAGE,
     "docs/how/second.md": OTHER,
+    "docs/how/queries.yaml": QUERIES,
 }
 
 
@@ -108,6 +116,7 @@ def test_broken_links_are_errors(tmp_path: Path) -> None:
     page = tmp_path / "docs" / "how" / "page.md"
     page.write_text("# Page\n[a](other.md), [b](#no-such-heading), [c](../index.md#no-such-heading), [d](../../gone)\n")
     (tmp_path / "docs" / "alone.md").write_text("# Alone\n")
+    (tmp_path / "docs" / "how" / "queries.yaml").unlink()
     done = build(tmp_path)
     assert done.returncode == 1
     assert done.stderr.count("[myst.xref_missing]") == 4
@@ -136,7 +145,32 @@ def test_a_passage_is_a_section_with_its_anchor_prose_and_code(site: Path) -> No
     pages = dict(json.loads(script.removeprefix("const PASSAGES = ").rstrip(";\n")))
     prose = "a and back, [^=]*, --option The sum x_1 + 2 costs 3 $ or 4 $."
     code = "$ dragoman --version dragoman 1"
-    assert pages["how/page"] == [["", "Page", "", ""], ["#a-heading", "A heading", prose, code]]
+    queries = ["vocabulary mismatch", "does not converge"]
+    assert pages["how/page"] == [["", "Page", "", "", []], ["#a-heading", "A heading", prose, code, queries]]
     for name, passages in pages.items():
         html = (site / f"{name}.html").read_text()
         assert [each[0] for each in passages if each[0] and f'id="{each[0][1:]}"' not in html] == []
+
+
+def test_pages_are_found_by_queries_that_they_do_not_contain_also_misspelt(site: Path, browser: Any) -> None:
+    tab = browser.new_page()
+    tab.goto(f"{site.as_uri()}/search.html")
+    tab.wait_for_function("Search.hasIndex()")
+
+    def first(words: str) -> str | None:
+        found = tab.evaluate("words => searchPassages(words).map(result => result.name + result.anchor)", words)
+        return found[0] if found else None
+
+    assert first("vocabulary mismatch when resuming") == "how/page#a-heading"
+    assert first("model does not converge") == "how/page#a-heading"
+    assert first("which learning rate") == "how/second"
+    assert first("vocabluary") == "how/page#a-heading"
+    assert first("gizmo") is None
+
+
+def test_queries_for_a_section_that_does_not_exist_are_an_error(tmp_path: Path) -> None:
+    write(tmp_path)
+    (tmp_path / "docs" / "how" / "queries.yaml").write_text("page#gone: |\n  learning rate\n")
+    done = build(tmp_path)
+    assert done.returncode != 0
+    assert "pages or sections that do not exist: how/page#gone" in done.stderr
