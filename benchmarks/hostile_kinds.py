@@ -63,9 +63,21 @@ def packed(document: str, size: int) -> bytes:
         "xl/sharedStrings.xml": ("<sst xmlns='s'>", "<si><t>a dog</t></si>", "</sst>"),
     }
     start, piece, end = pieces[document]
+    prefix = "application/vnd.openxmlformats-officedocument."
+    types = {
+        "word/document.xml": {"word/document.xml": "wordprocessingml.document.main"},
+        "xl/sharedStrings.xml": {
+            "xl/workbook.xml": "spreadsheetml.sheet.main",
+            "xl/sharedStrings.xml": "spreadsheetml.sharedStrings",
+        },
+    }
+    declared = "".join(
+        f'<Override PartName="/{name}" ContentType="{prefix}{kind}+xml"/>' for name, kind in types[document].items()
+    )
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("[Content_Types].xml", "<Types/>")
+        archive.writestr("[Content_Types].xml", f"<Types>{declared}</Types>")
+        archive.writestr("xl/workbook.xml", "<workbook><sheets/></workbook>")
         archive.writestr(document, start + size * piece + end)
     return file.getvalue()
 

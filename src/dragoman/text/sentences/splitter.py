@@ -56,7 +56,7 @@ class Splitter:
         for sentence in until_cancelled([line] if self._whole_lines else segment(line, self._language)):
             parts = divide(sentence, self._is_short)
             self.oversized += len(parts) > 1
-            for part in parts:
+            for part in until_cancelled(parts):  # a line of any length can be one sentence
                 stripped = part.strip()
                 if has_letters(stripped):
                     start = begin + part.index(stripped)

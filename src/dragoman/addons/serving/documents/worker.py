@@ -24,7 +24,9 @@ from dragoman.base.errors import DragomanError
 from dragoman.base.machine.memory import limit_memory
 from dragoman.statistical.alignment.links import Alignment
 
-_LOWER_PRIORITY = 5
+_LOWER_PRIORITY = 10
+"""Niceness of the processes, in addition to that of the server: beside busy threads of the server, a process gets about
+a tenth of a processor."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,7 @@ class DocumentWorker:
 def main() -> None:
     """Run the process that forks workers. The command-line argument is the file descriptor of its socket."""
     ignore_signals()
+    _give_precedence()
     for name, content in (("markdown", "A *dog*."), ("html", "<p>A <b>dog</b>."), ("docx", b""), ("srt", "")):
         with suppress(DragomanError):  # so that the libraries of the formats are imported, if they are installed
             get_format(name).parse(content)
@@ -114,11 +117,18 @@ def main() -> None:
         fork_for_each_byte(control, run_worker)
 
 
+def _give_precedence() -> None:
+    """Let the threads of the server go first, in this process and in the workers that it forks."""
+    os.nice(_LOWER_PRIORITY)
+    if hasattr(os, "SCHED_BATCH"):  # Linux; a process that wakes up then does not interrupt others
+        with suppress(OSError):  # a sandbox may forbid it
+            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+
+
 def run_worker(connection: Connection) -> None:
     """Answer calls until the server closes the connection."""
     with suppress(EOFError, OSError):
         start: Start = connection.recv()
-        os.nice(_LOWER_PRIORITY)
         limit_memory(start.bytes)
         resource.setrlimit(resource.RLIMIT_CPU, (start.seconds, start.seconds))
         worker = DocumentWorker(start.format)

@@ -70,8 +70,12 @@ class SentenceDecoder:
         self._guarded: dict[int, TextRequest] = {}
         """The lines whose guard inspects the result of a search without it, by index."""
 
-    async def decode(self, on_result: OnResult) -> list[Hypotheses]:
+    async def decode(self, on_result: OnResult | None = None) -> list[Hypotheses]:
         """Return the hypotheses of each sentence, as the first of the pipeline's attempts that the model supports.
+
+        on_result: receives hypotheses without faults as soon as they are ready. They are inspected in the thread that
+        delivers them, the event loop or that of the model, so give it only for a stream: `repair` inspects all
+        hypotheses in a thread for long work.
 
         Cancelling this coroutine withdraws the lines from the queue. Raises RequestError and Overloaded.
         """
@@ -83,15 +87,16 @@ class SentenceDecoder:
             return None if lines is None else [self._reduce(*each) for each in enumerate(until_cancelled(lines))]
 
         def on_first_result(index: int, hypotheses: Hypotheses) -> None:
-            if found := self._accept(index, hypotheses):
+            if on_result is not None and (found := self._accept(index, hypotheses)):
                 on_result(index, found)
 
+        receive = None if on_result is None else on_first_result
         while True:
             lines = await self._prepare(next_lines)
             if lines is None:
                 raise RequestError(rejection)
             try:
-                return await self._submit(lines, self._costs, on_first_result)
+                return await self._submit(lines, self._costs, receive)
             except QueueFull:
                 if reservation is not None:
                     reservation.cancel()
@@ -101,7 +106,7 @@ class SentenceDecoder:
             except ConfigError as error:
                 rejection = str(error)
 
-    async def repair(self, results: list[Hypotheses], on_result: OnResult) -> None:
+    async def repair(self, results: list[Hypotheses], on_result: OnResult | None = None) -> None:
         """Remove hypotheses with faults from the results, and decode the sentences again that have no others."""
         repairs = await self._prepare(lambda: self._find_repairs(results))
         if not repairs:
@@ -110,7 +115,8 @@ class SentenceDecoder:
 
         def on_repaired(line: int, hypotheses: Hypotheses) -> None:
             repaired[indices[line]] = hypotheses
-            on_result(indices[line], hypotheses)
+            if on_result is not None:
+                on_result(indices[line], hypotheses)
 
         try:
             async with asyncio.timeout(self._repair_seconds):
@@ -121,8 +127,9 @@ class SentenceDecoder:
         except (TimeoutError, QueueFull):
             late = {index: line for index, line in repairs.items() if index not in repaired}
             missing = await self._assemble(late, results)
-        for index, hypotheses in missing.items():
-            on_result(index, hypotheses)
+        if on_result is not None:
+            for index, hypotheses in missing.items():
+                on_result(index, hypotheses)
         for index, hypotheses in (repaired | missing).items():
             results[index] = hypotheses
 
@@ -163,7 +170,7 @@ class SentenceDecoder:
                     plain.append((text.strip(), request))
                     positions.append((index, number))
         costs = [count_words(text) + 1 for text, _ in plain]
-        found = await self._submit(plain, costs, lambda line, hypotheses: None)
+        found = await self._submit(plain, costs)
         for (index, number), (text, _), hypotheses in zip(positions, plain, found, strict=True):
             whole, _ = divided[index][number]
             divided[index][number] = whole.replace(text, hypothesis_text(hypotheses[0]), 1), False
@@ -183,7 +190,7 @@ class SentenceDecoder:
         return [each for each in hypotheses if self._pipeline.accepts(text, hypothesis_text(each))]
 
     async def _submit(
-        self, lines: Sequence[TextRequest], costs: Sequence[int], on_result: OnResult
+        self, lines: Sequence[TextRequest], costs: Sequence[int], on_result: OnResult | None = None
     ) -> list[Hypotheses]:
         """Return the hypotheses of lines. costs: the number of tokens of each line.
 
@@ -196,7 +203,7 @@ class SentenceDecoder:
         return await _completed(ticket)
 
     async def _submit_in_parts(
-        self, lines: Sequence[TextRequest], costs: Sequence[int], on_result: OnResult
+        self, lines: Sequence[TextRequest], costs: Sequence[int], on_result: OnResult | None
     ) -> list[Hypotheses]:
         """Return the hypotheses of lines, of which only a few parts are in the queue at the same time.
 
@@ -206,7 +213,8 @@ class SentenceDecoder:
 
         async def submit(begin: int, end: int) -> list[Hypotheses]:
             def on_line(line: int, hypotheses: Hypotheses) -> None:
-                on_result(begin + line, hypotheses)
+                if on_result is not None:
+                    on_result(begin + line, hypotheses)
 
             while True:
                 ticket = Ticket(lines[begin:end], costs[begin:end], on_line, self._job.client or None)

@@ -41,8 +41,8 @@ _CHARACTERS = 1_000_000
 _REPAIR_FRACTION = 0.4
 """Fraction of the timeout of a request in which sentences that lack expected spans are decoded again."""
 
-_TOKENISED_SENTENCES = 1000
-"""Number of sentences that are tokenised together."""
+_TOKENISED_SENTENCES = 50
+"""Number of sentences that are tokenised together, on all cores, before the thread gives way to short requests."""
 
 Prepare = Callable[[str, Callable[[], Any], bool], Awaitable[Any]]
 """`Service.prepare`: calls a function in a thread for texts or for documents, and returns its result."""
@@ -90,11 +90,12 @@ class StepTranslation:
             if on_sentence is not None:
                 on_sentence(*indices[line], hypothesis_text(hypotheses[0]))
 
+        receive = None if on_sentence is None else on_result
         prepare = _at_once if is_short else self._in_thread
         decoder = SentenceDecoder(self.step.batcher, batch, job, prepare, _REPAIR_FRACTION * limit.seconds)
         with closing(decoder):
-            decoded = await decoder.decode(on_result)
-            await decoder.repair(decoded, on_result)
+            decoded = await decoder.decode(receive)
+            await decoder.repair(decoded, receive)
         found = iter(decoded)
         results = [list(islice(found, len(document.sentences))) for document in documents]
 
@@ -126,7 +127,7 @@ class StepTranslation:
                 documents.append(pipeline.segment(parsed))
         except (ConfigError, DataError) as error:
             raise RequestError(str(error)) from None
-        sentences = [sentence for document in documents for sentence in document.sentences]
+        sentences = [each for document in documents for each in until_cancelled(document.sentences)]
         indices = [(text, index) for text, document in enumerate(documents) for index in range(len(document.sentences))]
         return documents, SentenceBatch(pipeline, sentences, _count_tokens(step.translator, sentences), indices)
 
@@ -146,7 +147,7 @@ async def _at_once(function: Callable[[], Result]) -> Result:
 def _check_characters(parsed: ParsedDocument[Any], maximum: int) -> None:
     """Raise TooLarge for a document with too many characters of text."""
     characters = 0
-    for passage in iterate_passages(parsed.parts):
+    for passage in until_cancelled(iterate_passages(parsed.parts)):
         characters += len(passage.texts)
         if characters > maximum:
             raise TooLarge(
