@@ -121,11 +121,13 @@ const SILENT = `can could get may use using would should must want need help ple
   something someone thing things wanted`;
 for (const word of SILENT.split(/\s+/)) stopwords.add(word);
 
-/** Returns a word without its ending, with one spelling for British and American English. */
+/** Returns a word without its ending, with one spelling for British and American English. Who has trained a model asks
+ * other questions than who wants to train one. */
 const stemOf = (() => {
   const stemmer = new Stemmer();
   const stems = new Map();
   return (word) => {
+    if (word === "trained") return word;
     if (!stems.has(word)) {
       const british = word.replace(/(?<=..)iz(?=(e|ed|es|er|ers|ing|ation|ations)$)/, "is").replace(/(?<=[bilv])our/, "or");
       stems.set(word, stemmer.stemWord(british));
