@@ -12,6 +12,7 @@ from benchmark_modules import benchmark_modules
 from scripted_server import asked, served, shouting
 
 from dragoman.addons.documents.expected_spans import ExpectedSpans
+from dragoman.addons.serving import server
 from dragoman.addons.serving.config import LimitsConfig
 from dragoman.addons.serving.documents.processes import DocumentProcesses
 from dragoman.base.cancellation import Cancellation
@@ -112,3 +113,22 @@ def test_the_event_loop_is_not_blocked_by_hostile_documents(monkeypatch: pytest.
         monkeypatch.undo()
     assert {each.status_code for each in answers} <= {200, 503}, [each.text for each in answers]
     assert longest < 0.1, longest
+
+
+def test_returning_memory_takes_at_most_a_small_fraction_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All threads wait while the garbage collector visits the objects of hostile documents."""
+    pauses: list[float] = []
+    durations = iter([0.001, 0.2, 0.001])
+    sizes = iter(range(0, 10**12, 10**9))
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) > 3:
+            raise asyncio.CancelledError
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    monkeypatch.setattr(server, "resident_memory", lambda: next(sizes))
+    monkeypatch.setattr(server, "_collect_and_release", lambda: next(durations))
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(server._release_memory())
+    assert pauses == [5, 5, 40, 5]

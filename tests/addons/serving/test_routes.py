@@ -9,9 +9,14 @@ from typing import Any
 
 import httpx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scripted_server import asked, posted, served, shouting
 from waiting import PATIENCE, eventually, wait_until
 
+from dragoman.addons.serving.errors import RequestError
+from dragoman.addons.serving.http import fields
+from dragoman.addons.serving.http.routes.v1 import TranslateV1Fields
 from dragoman.addons.serving.http.site_check import SiteCheck
 from dragoman.engines.engine import Row
 from dragoman.text.languages.detector import Detector
@@ -99,6 +104,51 @@ def test_lone_surrogates_in_json_are_replaced() -> None:
             lambda client: client.post("/translate", content=body, headers={"content-type": "application/json"}),
         )
     assert answer.json() == {"translatedText": "A \ufffd B 😀 \0"}
+
+
+@given(st.lists(st.text(st.characters() | st.characters(categories=["Cs"])) | st.sampled_from(["\\ud800", "\\\\"])))
+def test_values_are_inspected_for_surrogates_if_their_escapes_occur(texts: list[str]) -> None:
+    body = json.dumps({"q": texts}).encode()
+    parsed = fields._parse_json(body, "utf-8")
+    assert parsed == fields._replace_surrogates(json.loads(body))
+
+
+def test_requests_without_escaped_surrogates_are_not_inspected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fields, "_replace_surrogates", None)
+    assert fields._parse_json('{"q": ["ä 😀", "\\u00e4"]}'.encode(), "utf-8") == {"q": ["ä 😀", "ä"]}
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"text": [1] * 5000}, "Invalid request: text"),
+        ({"text": "a", "constraints": [1] * 5000}, "Invalid request: constraints"),
+        ({"text": "a", "glossary": {f"w{number}": number for number in range(5000)}}, "Invalid request: glossary"),
+        ({"text": "a", "constraints": ["a"] * 500 + [1] * 500}, "Invalid request: 1,000 of its values are invalid"),
+    ],
+)
+def test_one_of_many_errors_is_described_without_the_others(
+    values: dict[str, Any], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    described = []
+    describe = fields._describe_first_error
+
+    def counted(error: Any, *arguments: Any) -> tuple[str, str]:
+        errors = type(error).errors
+
+        class Counted:
+            error_count = error.error_count
+
+            def errors(self, **options: Any) -> Any:
+                described.append(error.error_count())
+                return errors(error, **options)
+
+        return describe(Counted(), *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(fields, "_describe_first_error", counted)
+    with pytest.raises(RequestError, match=told):
+        fields.validate({"target": "de", **values}, TranslateV1Fields)
+    assert all(count <= 50 for count in described)
 
 
 def test_limits() -> None:

@@ -5,6 +5,7 @@ import gc
 import signal
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -58,6 +59,10 @@ _ARENAS = 2
 
 _RELEASE_SECONDS, _RELEASE_BYTES = 5.0, 16_000_000
 """Interval at which freed memory is returned to the system, and the growth of the process for which this is done."""
+
+_RELEASE_FRACTION = 0.005
+"""Largest fraction of the time for returning memory, in which all threads wait: more than this delays more than one of
+a hundred requests."""
 
 _ABORT_SECONDS = 2
 """Time in seconds for sending the answers of aborted requests, and for the current step of a search."""
@@ -225,6 +230,7 @@ async def _serve(config: ServeConfig, aligner: Aligner | None, on_start: OnStart
     While models are being loaded, every request is answered with status 503.
     """
     import uvicorn
+    from starlette.concurrency import run_in_threadpool
 
     from dragoman.addons.serving.http.application import Application
     from dragoman.addons.serving.http.connection import Connection
@@ -280,6 +286,7 @@ async def _serve(config: ServeConfig, aligner: Aligner | None, on_start: OnStart
             loop.add_signal_handler(number, shut_down)
         on_start(partial(loop.call_soon_threadsafe, shut_down))
         serving, models = asyncio.create_task(server.serve([listening])), LoadedModels(config, metrics)
+        await run_in_threadpool(int)  # imports what the first streamed response needs, during which others would wait
         try:
             await models.load(aligner, background)
             _open(service, models, config.pivots)
@@ -328,18 +335,24 @@ def _exclude_from_collection() -> None:
     gc.freeze()
 
 
-def _collect_and_release() -> None:
-    """Free the objects of requests that refer to one another, and return free memory to the system."""
+def _collect_and_release() -> float:
+    """Free the objects of requests that refer to one another, and return free memory to the system.
+
+    Returns the time in seconds that this took, in which all threads wait.
+    """
+    begin = time.perf_counter()
     gc.collect()
     release_free_memory()
+    return time.perf_counter() - begin
 
 
 async def _release_memory() -> None:
     """Return the memory that large files and expensive requests have needed, once they have ended."""
-    smallest = resident_memory()
+    smallest, pause = resident_memory(), _RELEASE_SECONDS
     while True:
-        await asyncio.sleep(_RELEASE_SECONDS)
+        await asyncio.sleep(pause)
+        pause = _RELEASE_SECONDS
         if resident_memory() > smallest + _RELEASE_BYTES:
-            await asyncio.to_thread(_collect_and_release)
+            pause = max(pause, await asyncio.to_thread(_collect_and_release) / _RELEASE_FRACTION)
             smallest = resident_memory()
         smallest = min(smallest, resident_memory())

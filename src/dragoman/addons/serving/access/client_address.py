@@ -1,6 +1,7 @@
 """The client address of a request that came through trusted proxies, and the network that counts as one client."""
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 from dragoman.base.errors import ConfigError
@@ -10,6 +11,9 @@ Network = IPv4Network | IPv6Network
 
 _NETWORK_BITS = 64
 """Number of leading bits of an IPv6 address that identify a network. A client can choose the rest (RFC 4291, 2.5.4)."""
+
+_LONGEST_ADDRESS = 100
+"""Maximum number of characters of an address with its zone and port."""
 
 
 def parse_networks(values: Iterable[str]) -> tuple[Network, ...]:
@@ -73,6 +77,11 @@ def _is_within(address: Address, trusted: Sequence[Network]) -> bool:
 
 def _parse_address(text: str) -> Address | None:
     """Parse an address in any form that proxies use: with a port, in brackets, in quotes, or IPv4 mapped to IPv6."""
+    return None if len(text) > _LONGEST_ADDRESS else _parse_short_address(text)
+
+
+@lru_cache(maxsize=2048)  # each connection and each request asks for it several times
+def _parse_short_address(text: str) -> Address | None:
     text = text.strip().strip('"')
     if text.startswith("["):
         text, bracket, port = text[1:].partition("]")

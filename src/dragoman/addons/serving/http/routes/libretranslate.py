@@ -11,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 from dragoman.addons.documents.formats.union import EXTENSIONS, get_format, is_available
 from dragoman.addons.serving.config import ServeConfig
 from dragoman.addons.serving.errors import Forbidden, NotFound, RequestError
+from dragoman.addons.serving.http.fields import Texts
 from dragoman.addons.serving.http.gate import Gate, KeyFields
 from dragoman.addons.serving.http.requests import (
     check_texts,
@@ -28,7 +29,7 @@ from dragoman.text.languages.names import language_name
 class TranslateFields(KeyFields):
     """One or several texts to translate."""
 
-    q: str | list[str] = Field(description="A text, or a list of texts.")
+    q: Texts = Field(description="A text, or a list of texts.")
     source: str = Field(description="Code of the source language, or auto.")
     target: str = Field(description="Code of the target language.")
     format: Annotated[Literal["text", "html"], BeforeValidator(lambda value: value or "text")] = Field(
@@ -42,7 +43,7 @@ class TranslateFields(KeyFields):
 class DetectFields(KeyFields):
     """A text in an unknown language."""
 
-    q: str | list[str] = Field(description="A text, or a list of texts in one language.")
+    q: Texts = Field(description="A text, or a list of texts in one language.")
 
 
 class SuggestFields(KeyFields):

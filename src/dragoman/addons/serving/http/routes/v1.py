@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from dragoman.addons.documents.formats.union import get_format
 from dragoman.addons.serving.config import LimitsConfig, ServeConfig
 from dragoman.addons.serving.errors import ClientDisconnected, RequestError
+from dragoman.addons.serving.http.fields import Texts
 from dragoman.addons.serving.http.gate import Gate, KeyFields
 from dragoman.addons.serving.http.requests import (
     check_forms,
@@ -47,7 +48,7 @@ class TranslateV1Fields(KeyFields):
 
     model_config = ConfigDict(extra="forbid")
 
-    text: str | list[str] = Field(description="A text, or a list of texts.")
+    text: Texts = Field(description="A text, or a list of texts.")
     source: str = Field(AUTO, description="Code of the source language; auto: the language of each text is detected.")
     target: str = Field(description="Code of the target language.")
     format: Literal["text", "html", "markdown"] = Field("text", description="Format of the texts. Markup is preserved.")
