@@ -109,10 +109,10 @@ class DocumentWorker:
 def main() -> None:
     """Run the process that forks workers. The command-line argument is the file descriptor of its socket."""
     ignore_signals()
-    _give_precedence()
     for name, content in (("markdown", "A *dog*."), ("html", "<p>A <b>dog</b>."), ("docx", b""), ("srt", "")):
         with suppress(DragomanError):  # so that the libraries of the formats are imported, if they are installed
             get_format(name).parse(content)
+    _give_precedence()  # after the imports, for which the first document waits
     with socket.socket(fileno=int(sys.argv[1])) as control:
         fork_for_each_byte(control, run_worker)
 
