@@ -27,7 +27,8 @@ from dragoman.data.batches.batch import Batch, collate
 from dragoman.data.batches.plan import BatchConfig, plan_epoch
 from dragoman.data.batches.shapes import BatchShapes
 from dragoman.models.kinds.encoder_decoder import ModelConfig
-from dragoman.nn.kernels import attention, choice, cross_entropy, linear, residual, sums
+from dragoman.nn.kernels import choice
+from dragoman.nn.kernels.gpu import attention, cross_entropy, linear, residual, sums
 from dragoman.tasks.corpora.job import flops_per_target_token
 from dragoman.text.tokenizers import VocabularySizes
 from dragoman.training.objectives import fused_cross_entropy
@@ -122,7 +123,7 @@ def counted_kernels(count: Count) -> Iterator[None]:
         stack.enter_context(mock.patch.object(sums, "_sum_parts", stand_in("_sum_parts"), create=True))
         stack.enter_context(mock.patch.object(fused_cross_entropy, "_CHUNK_ROWS", fused_cross_entropy._GPU_CHUNK_ROWS))
         for module in (choice, fused_cross_entropy):
-            stack.enter_context(mock.patch.object(module, "triton_runs", return_value=True))
+            stack.enter_context(mock.patch.object(module, "kernels_run", return_value=True))
         stack.enter_context(mock.patch.object(torch, "is_autocast_enabled", return_value=False))
         stack.enter_context(mock.patch.object(torch, "autocast", return_value=nullcontext()))
         yield

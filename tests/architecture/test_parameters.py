@@ -12,11 +12,12 @@ EXCEPTIONS = {
     # A Triton kernel takes a flat list of pointers, strides and constants.
     "engines/cuda/kernels.py": {"_self_attention", "_cross_attention"},
     # torch.autograd.Function.apply has no keyword arguments.
-    "nn/kernels/attention.py": {"_weights", "_fill", "_forward", "_backward", "forward"},
-    "nn/kernels/cross_entropy.py": {"_differentiate"},
-    "nn/kernels/linear.py": {"_sum_columns"},
-    "nn/kernels/sums.py": {"_sum_parts"},
-    "nn/kernels/residual.py": {"_dropout", "_add", "_norm", "_norm_backward", "forward"},
+    "nn/kernels/residual.py": {"forward"},
+    "nn/kernels/gpu/attention.py": {"_weights", "_fill", "_forward", "_backward"},
+    "nn/kernels/gpu/cross_entropy.py": {"_differentiate"},
+    "nn/kernels/gpu/linear.py": {"_sum_columns"},
+    "nn/kernels/gpu/sums.py": {"_sum_parts"},
+    "nn/kernels/gpu/residual.py": {"_dropout", "_add", "_norm", "_norm_backward"},
     "training/objectives/fused_cross_entropy.py": {"forward"},
 }
 """Functions that Triton or autograd calls with positional arguments, by file."""

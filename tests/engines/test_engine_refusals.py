@@ -12,10 +12,10 @@ from variant_settings import SIZE, Case, cases
 from dragoman import Translator
 from dragoman.base.errors import ConfigError
 from dragoman.engines.cuda.engine import unsupported
+from dragoman.engines.native.embeddings import UnsupportedModelError
 from dragoman.engines.native.model import stacks
+from dragoman.engines.native.packing import Packing
 from dragoman.models.kinds.encoder_decoder import ModelConfig
-from dragoman.native.embeddings import UnsupportedModelError
-from dragoman.native.packing import Packing
 
 
 def class_names() -> set[str]:

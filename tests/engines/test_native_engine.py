@@ -22,13 +22,13 @@ from tiny_model import write_tiny_model
 from dragoman.base.errors import ModelError, ResourceError
 from dragoman.decode.decoding import Sampling
 from dragoman.decode.search import Hypothesis
+from dragoman.engines.native.embeddings import UnsupportedModelError
 from dragoman.engines.native.engine import NativeEngine
 from dragoman.engines.native.model import NativeModel
 from dragoman.inference.translation.translator import Translator
 from dragoman.native import library
 from dragoman.native.build import compiled_library
 from dragoman.native.compiler import ENGINE, InstructionSet, available, compile_library
-from dragoman.native.embeddings import UnsupportedModelError
 
 RANDOM_MODEL = Path(__file__).with_name("random_model.c")
 BASE: dict[str, Any] = {

@@ -11,8 +11,8 @@ from waiting import PATIENCE
 from dragoman.base.errors import ModelError
 from dragoman.decode.search import Hypothesis
 from dragoman.engines.native.model import NativeModel, NativeSession
+from dragoman.engines.native.packing import Precision
 from dragoman.engines.native.request import NativeRequest
-from dragoman.native.packing import Precision
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -18,11 +18,11 @@ from dragoman.checkpoint.tensors import model_parameters
 from dragoman.cli.main import main
 from dragoman.data.batches.batch import pad
 from dragoman.engines.choice import EngineChoice, ModelEngine, model_engine
+from dragoman.engines.native.embeddings import UnsupportedModelError
+from dragoman.engines.native.encoder import NativeEncoder
 from dragoman.inference.prediction.outputs import compute_outputs, compute_vectors
 from dragoman.models.kinds.encoder_only import EncoderOnlyConfig
 from dragoman.native.compiler import available
-from dragoman.native.embeddings import UnsupportedModelError
-from dragoman.native.encoder import NativeEncoder
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
 
 CPU = torch.device("cpu")
@@ -55,7 +55,7 @@ def test_states_do_not_depend_on_the_batch(instructions: Any, precision: Any, mo
     alone = NativeEncoder(model, precision, 1, instructions)
     expected = [alone(*pad([each.ids])).states[0] for each in inputs]
     for threads, tokens in ((1, 60), (3, 1), (2, 10**6)):
-        monkeypatch.setattr("dragoman.native.encoder._GROUP_TOKENS", tokens)
+        monkeypatch.setattr("dragoman.engines.native.encoder._GROUP_TOKENS", tokens)
         ids, mask = pad([each.ids for each in inputs])
         memory = NativeEncoder(model, precision, threads, instructions)(ids, mask)
         assert torch.equal(memory.mask, mask)
@@ -127,7 +127,7 @@ def test_the_choice_of_an_engine(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     def without_library(*_: Any) -> None:
         raise ResourceError("no C compiler was found")
 
-    monkeypatch.setattr("dragoman.native.encoder.NativeEncoder", without_library)
+    monkeypatch.setattr("dragoman.engines.native.encoder.NativeEncoder", without_library)
     assert choose_engine(random_encoder(SMALL)).name == "torch"
     assert "predicting with PyTorch in float32. native: no C compiler was found" in capsys.readouterr().err
     with pytest.raises(ResourceError, match="no C compiler"):
@@ -184,7 +184,7 @@ def test_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_cancelled_call_ends_between_two_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.native.encoder._GROUP_TOKENS", 1)
+    monkeypatch.setattr("dragoman.engines.native.encoder._GROUP_TOKENS", 1)
     encoder = NativeEncoder(random_encoder(SMALL))
     cancellation = Cancellation()
     functions, encoded = encoder._library, []

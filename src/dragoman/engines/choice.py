@@ -13,9 +13,9 @@ from dragoman.base.errors import ConfigError, DragomanError, ModelError
 from dragoman.base.log import info, warn
 from dragoman.base.packages import check_import
 from dragoman.data.workers import available_cores
+from dragoman.engines.native.embeddings import UnsupportedModelError
+from dragoman.engines.native.packing import DivergedModelError
 from dragoman.engines.registry import ENGINES, MODELS, Ability, EngineKind, EngineSettings, Precision, Service
-from dragoman.native.embeddings import UnsupportedModelError
-from dragoman.native.packing import DivergedModelError
 
 AUTOMATIC = "auto"
 """The name of the choice of an engine, or of its precision, by the model and the machine."""

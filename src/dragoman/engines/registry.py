@@ -134,8 +134,8 @@ def _native(loaded: LoadedModel, settings: EngineSettings) -> Engine:
     from dragoman.engines.native.calibration import relative_speed
     from dragoman.engines.native.engine import NativeEngine
     from dragoman.engines.native.model import stacks
+    from dragoman.engines.native.packing import Packing
     from dragoman.native.build import best_library
-    from dragoman.native.packing import Packing
 
     precision = settings.precision
     assert precision != "float16"
@@ -153,8 +153,8 @@ def _native(loaded: LoadedModel, settings: EngineSettings) -> Engine:
 
 def _native_encoder(model: Any, settings: EngineSettings) -> EncoderOnly:
     """Return the model with a compiled encoder and its own head, which computes in float32."""
-    from dragoman.native.embeddings import UnsupportedModelError
-    from dragoman.native.encoder import NativeEncoder
+    from dragoman.engines.native.embeddings import UnsupportedModelError
+    from dragoman.engines.native.encoder import NativeEncoder
 
     if not isinstance(model, EncoderOnly):
         raise UnsupportedModelError("the native engine requires a model with an encoder and a head")

@@ -49,7 +49,8 @@ ALIGNMENT = LibrarySource("alignment", "the word aligner")
 NGRAMS = LibrarySource("ngrams", "the library for n-gram models")
 PHRASES = LibrarySource("phrases", "the library for phrase-based translation")
 CHART = LibrarySource("chart", "the library for chart parsing", "train with model.head.kind=tree_decoder")
-LIBRARIES = (ENGINE, ALIGNMENT, NGRAMS, PHRASES, CHART)
+TRAINING = LibrarySource("training", "the library for training")
+LIBRARIES = (ENGINE, ALIGNMENT, NGRAMS, PHRASES, CHART, TRAINING)
 """All libraries. Wheels contain each of them for all instruction sets."""
 
 
@@ -106,7 +107,7 @@ def library_name(
     """
     parts = (processor or machine(), compiler, *_FLAGS, *instructions.flags)
     digest = hashlib.sha256("\0".join(parts).encode())
-    for file in sorted(source.folder.iterdir()):
+    for file in sorted((*source.folder.iterdir(), *(source.folder.parent / "common").iterdir())):
         digest.update(file.read_bytes())
     return f"{source.name}-{instructions.name}-{digest.hexdigest()[:16]}.so"
 

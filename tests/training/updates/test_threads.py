@@ -120,10 +120,10 @@ def test_the_number_of_threads() -> None:
     for threads, tokens, expected in [
         (1, 4096, 1),
         (2, 4096, 2),
-        (2, 1024, 1),
-        (6, 4096, 3),
-        (8, 4096, 4),
-        (3, 2048, 1),
+        (2, 256, 1),
+        (6, 1024, 3),
+        (8, 1024, 4),
+        (3, 512, 1),
     ]:
         assert count(model, plain, "cpu", threads, tokens) == expected, (threads, tokens)
     assert count(model, plain, "cuda", 2, 4096) == 1

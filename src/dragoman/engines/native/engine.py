@@ -12,12 +12,12 @@ from dragoman.engines.engine import Engine, Pair, Row
 from dragoman.engines.native.calibration import calibrate
 from dragoman.engines.native.constraints import NativeConstraints, TokenKinds
 from dragoman.engines.native.model import NativeModel, NativeSession, stacks
+from dragoman.engines.native.packing import Packing, Precision
 from dragoman.engines.native.request import NativeRequest
 from dragoman.models.interface import LengthLimits
 from dragoman.models.kinds.encoder_decoder import Seq2Seq
 from dragoman.native.build import best_library
 from dragoman.native.compiler import InstructionSet
-from dragoman.native.packing import Packing, Precision
 from dragoman.text.symbols import EOS
 from dragoman.text.tokenizers import Tokenizers
 

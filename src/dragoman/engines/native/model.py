@@ -11,14 +11,14 @@ from dragoman.base.cancellation import check_cancelled
 from dragoman.base.errors import ModelError, ResourceError
 from dragoman.base.interruption import interruptible
 from dragoman.decode.search import Hypothesis
+from dragoman.engines.native.embeddings import PositionTables, UnsupportedModelError
+from dragoman.engines.native.packing import Packing, Precision, check_finite
 from dragoman.engines.native.request import NativeRequest, RequestArray
 from dragoman.models.families.transformer import TransformerDecoder, TransformerEncoder
 from dragoman.models.kinds.encoder_decoder import Seq2Seq
 from dragoman.native import library
 from dragoman.native.build import best_library, compiled_library
 from dragoman.native.compiler import InstructionSet
-from dragoman.native.embeddings import PositionTables, UnsupportedModelError
-from dragoman.native.packing import Packing, Precision, check_finite
 from dragoman.text.symbols import BOS, EOS
 
 _LONG_CALL = 32

@@ -1,4 +1,4 @@
-"""Soft attention over packed states without unpacking them, on a GPU."""
+"""Soft attention over packed states without unpacking them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,8 +13,8 @@ from dragoman.nn.attention.scorers import Dot, ScaledDot
 from dragoman.nn.kernels.choice import uses_kernels
 from dragoman.nn.linear import joint_product
 
-LONGEST = 128
-"""Maximum number of tokens of a sentence, whose scores must fit into the registers of `nn.kernels.attention`."""
+_LONGEST, _LONGEST_ON_CPU = 128, 512
+"""Maximum number of tokens of a sentence: its scores must fit into a GPU's registers, or into a CPU's cache."""
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,19 @@ class PackedKeys:
         return self.joint[..., :width], self.joint[..., width:]
 
 
+def is_short(packing: Packing) -> bool:
+    """Return whether `attend_packed` may compute the longest of the packed sentences."""
+    on_cpu = packing.starts.device.type == "cpu"
+    return packing.shape[1] <= (_LONGEST_ON_CPU if on_cpu else _LONGEST)
+
+
 def attends_packed(attention: Any, states: Tensor, packing: Packing | None) -> bool:
     """Return whether an attention layer (`SoftAttention`) computes packed states by `attend_packed`."""
     config, relation = attention.config, attention.relation
     return bool(
         packing is not None
-        and packing.shape[1] <= LONGEST
         and uses_kernels(states)
+        and is_short(packing)
         and isinstance(attention.scorer, Dot | ScaledDot)
         and config.normaliser == "softmax"
         and config.projections

@@ -14,7 +14,7 @@ from dragoman.base.settings.config import Config
 from dragoman.nn.attention.cache import Keys, KeyValueCache, extend_cache
 from dragoman.nn.attention.heads import apply_head_mask, head_diversity
 from dragoman.nn.attention.interface import Attention, AttentionSizes, TensorTree
-from dragoman.nn.attention.packed import LONGEST, PackedKeys, attend_packed, attends_packed
+from dragoman.nn.attention.packed import PackedKeys, attend_packed, attends_packed, is_short
 from dragoman.nn.attention.recording import record, recorder
 from dragoman.nn.attention.scorers import ScaledDotConfig, ScorerConfig
 from dragoman.nn.attention.weights import Normaliser, normalise
@@ -221,7 +221,7 @@ class SoftAttention(Attention):
         """See `Attention`: (B·K, T, d) → (B·K, T, output_width)."""
         packing = padding.queries
         if isinstance(memory, PackedKeys):
-            if packing is not None and packing.shape[1] <= LONGEST:
+            if packing is not None and is_short(packing):
                 return self._combine_packed(attend_packed(self, states, packing, memory))
             memory = Keys(*(self._split(each, 1, self.heads, memory.packing) for each in memory.divided(self)))
         vectors = self._queries(states, memory.keys.size(0), 0, packing=packing)

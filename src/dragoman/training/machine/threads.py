@@ -10,8 +10,9 @@ from torch import nn
 Work = TypeVar("Work")
 Result = TypeVar("Result")
 
-_MIN_TOKENS = 1024
-"""Minimum number of target tokens per thread. With fewer tokens, summing the threads' gradients takes too long."""
+_MIN_TOKENS = 256
+"""Minimum number of target tokens per thread. With fewer tokens, summing the threads' gradients takes too long: of 512
+tokens, two threads computed 12% more per second than one operation at a time (docs/EXPERIMENTS.md)."""
 
 
 class Threads:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from dragoman.nn.kernels.choice import triton_runs
+from dragoman.nn.kernels.choice import kernels_run
 from dragoman.nn.precision import matmul_dtype
 
 _CHUNK_ROWS = 1024
@@ -124,7 +124,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         chunk_rows = _GPU_CHUNK_ROWS if hidden.device.type == "cuda" else _CHUNK_ROWS
         count, step = len(labels) // copies, max(1, chunk_rows // copies)
         special = alpha is not None or factors is not None or per_row
-        in_place = differentiate and not special and dtype == torch.bfloat16 and triton_runs(hidden.device)
+        in_place = differentiate and not special and dtype == torch.bfloat16 and kernels_run(hidden.device)
         for start in range(0, count, step):
             rows = slice(start, start + step)
             inputs = _copies(states, copies)[:, rows].flatten(0, 1)  # (n, d)

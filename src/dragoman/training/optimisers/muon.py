@@ -1,6 +1,7 @@
 """Muon: orthogonalised updates for the weights of linear layers, Adam for all other parameters."""
 
 from collections.abc import Callable, Sequence
+from ctypes import byref
 from itertools import groupby
 from math import sqrt
 from typing import Any, Literal
@@ -9,6 +10,8 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from dragoman.native.training import MuonStep, has_pairs, library
+from dragoman.nn.kernels.choice import kernels_run
 from dragoman.training.machine.threads import Threads
 from dragoman.training.optimisers.adam import AdamConstants, trainable_parameters
 from dragoman.training.ranks.parallel import gather_full, local_shard
@@ -66,6 +69,8 @@ class Muon(torch.optim.AdamW):
         self.momentum, self.decay, self.precision = config.momentum, config.weight_decay, precision
         self.matrices = sorted(matrices, key=_shape)  # equal shapes are orthogonalised as one batch
         self.threads = threads
+        on_cpu = any(each.device.type == "cpu" for each in matrices)
+        self._in_c = on_cpu and precision == torch.bfloat16 and kernels_run(torch.device("cpu")) and has_pairs()
         self.factors: dict[nn.Parameter, float] = {}
         """Factors of the learning rate of matrices (`layers.set_rate_factors`), 1 by default."""
 
@@ -91,6 +96,8 @@ class Muon(torch.optim.AdamW):
         """Update matrices that are sorted by shape."""
         first = self.param_groups[0]
         base = float(first["lr"]) / float(first.get("factor", 1.0))
+        if self._in_c:
+            matrices = [each for each in matrices if not self._update_in_c(each, base * self.factors.get(each, 1.0))]
         for shape, group in groupby(matrices, _shape):
             same_shape = list(group)
             updates = orthogonal(
@@ -102,14 +109,35 @@ class Muon(torch.optim.AdamW):
                     matrix.mul_(1 - rate * self.decay)
                 matrix.sub_(local_shard(update.to(matrix.dtype), matrix), alpha=rate * _ADAM_RMS * sqrt(max(shape)))
 
+    def _update_in_c(self, matrix: nn.Parameter, rate: float) -> bool:
+        """Update a matrix and its mean of gradients in one call of C, if possible. Raises MemoryError."""
+        assert matrix.grad is not None
+        mean = self._mean(matrix, matrix.grad)
+        tensors = matrix, matrix.grad, mean
+        if any(size % 2 for size in matrix.shape) or not all(_is_plain(each) for each in tensors):
+            return False
+        step = MuonStep(self.momentum, 1 - rate * self.decay, rate * _ADAM_RMS * sqrt(max(matrix.shape)), _MARGIN)
+        step.steps[:] = [each for quintic in _QUINTICS for each in quintic]
+        tall = matrix.size(0) > matrix.size(1)
+        addresses = (each.data_ptr() for each in tensors)
+        if library().dragoman_training_muon(*addresses, *sorted(matrix.shape), tall, byref(step)):
+            raise MemoryError("not enough memory for the optimiser")
+        return True
+
     def _direction(self, matrix: nn.Parameter) -> Tensor:
         """Update M and return the Nesterov momentum (1 − μ)G + μM."""
-        gradient, state = matrix.grad, self.state[matrix]
+        gradient = matrix.grad
         assert gradient is not None
+        mean = self._mean(matrix, gradient)
+        mean.lerp_(gradient, 1 - self.momentum)
+        return gradient.lerp(mean, self.momentum)
+
+    def _mean(self, matrix: nn.Parameter, gradient: Tensor) -> Tensor:
+        """Return M, the running mean of the gradient."""
+        state = self.state[matrix]
         if "momentum" not in state:
             state["momentum"] = torch.zeros_like(gradient)
-        state["momentum"].lerp_(gradient, 1 - self.momentum)
-        return gradient.lerp(state["momentum"], self.momentum)
+        return state["momentum"]  # type: ignore[no-any-return]
 
 
 def orthogonal(matrices: Tensor, precision: torch.dtype = torch.float32) -> Tensor:
@@ -129,6 +157,16 @@ def orthogonal(matrices: Tensor, precision: torch.dtype = torch.float32) -> Tens
             a, x = (a / bound).to(precision), (x / bound.sqrt()).to(precision)
         x = torch.baddbmm(x, torch.baddbmm(a, a, a, beta=cubic, alpha=quintic), x, beta=linear)
     return x.mT if tall else x
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    """Return whether a tensor is a contiguous float32 tensor of the CPU, and not a shard."""
+    return (
+        type(tensor) in (Tensor, nn.Parameter)
+        and tensor.device.type == "cpu"
+        and tensor.dtype == torch.float32
+        and tensor.is_contiguous()
+    )
 
 
 def _norms(matrices: Tensor) -> Tensor:

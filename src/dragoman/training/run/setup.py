@@ -34,6 +34,7 @@ from dragoman.training.run.resumption import apply_changes, check_same_contents,
 from dragoman.training.run.session import Session
 from dragoman.training.task import Batch, Job, OpenJob, RunConfig
 from dragoman.training.updates.captured import captured_passes
+from dragoman.training.updates.copies import copies_on_cpu
 from dragoman.training.updates.engine import Engine
 
 NOTES = "embedded"
@@ -182,7 +183,14 @@ def _build_session(prepared: PreparedRun, ranks: Ranks, stack: ExitStack, chosen
         job=job,
         model=model,
         engine=Engine(
-            config, parallel, optimiser, runtime, journal=prepared.journal, threads=threads, captured=captured
+            config,
+            parallel,
+            optimiser,
+            runtime,
+            journal=prepared.journal,
+            threads=threads,
+            captured=captured,
+            copies=None if config.compile else copies_on_cpu(parallel.model, objective, runtime),
         ),
         unfreezing=None if unfreeze_every is None else GradualUnfreezing(model, unfreeze_every),
         average=ParameterAverage(model, config.ema) if config.ema is not None else None,

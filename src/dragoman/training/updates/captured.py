@@ -1,8 +1,8 @@
 """`CapturedPasses`: forward and backward passes that a GPU repeats as CUDA graphs, without launching each operation."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
@@ -14,10 +14,10 @@ from dragoman.base.log import warn
 from dragoman.base.machine.cuda_graphs import GraphRecorder
 from dragoman.base.machine.memory import is_out_of_memory
 from dragoman.nn.attention.soft import SoftAttention
-from dragoman.nn.auxiliary import collecting
 from dragoman.nn.dropout import scale_dropout
 from dragoman.training.objectives.objective import Loss, StaticObjective, TrainingPoint
 from dragoman.training.ranks.ranks import Runtime
+from dragoman.training.updates.copies import NotStatic, ParameterCopies, is_static, static_sums
 
 DROPOUT_LEVELS = 8
 """Number of steps in which dropout rates rise at the start of a run, because a graph contains the rates."""
@@ -64,10 +64,6 @@ class _Graph:
     replays: int = 0
 
 
-class NotStatic(Exception):
-    """The pass does more than computing a loss and its gradients. The message completes "because …"."""
-
-
 @dataclass
 class CapturedPasses:
     """Computes the gradients of batches of few shapes by replaying recorded passes.
@@ -101,10 +97,9 @@ class CapturedPasses:
     _dropout: float | None = None
     _gradients: tuple[Tensor, ...] = ()
     """The memory of the gradients of all passes; each recording would otherwise hold a copy of the model's size."""
-    _copies: dict[nn.Parameter, Tensor] = field(default_factory=dict)
-    """Copies of all parameters in half precision, for passes that need them."""
 
     def __post_init__(self) -> None:
+        self._copies = ParameterCopies(self.model, self.runtime.precision)
         self._parameters: list[nn.Parameter] = []
         self._factor = torch.ones((), device=self.runtime.device)
         self._dropout_factor = torch.ones((), device=self.runtime.device)
@@ -184,7 +179,7 @@ class CapturedPasses:
         if other_level or len(trained) != len(self._parameters):
             self._graphs.clear()
         if len(trained) != len(self._parameters):
-            self._gradients, self._copies = (), {}
+            self._gradients = ()
         self._dropout, self._parameters = dropout, trained
 
     def _record(self, batch: Any, point: TrainingPoint, seed: int) -> _Graph | None:
@@ -203,28 +198,14 @@ class CapturedPasses:
         inputs: list[Tensor] = list(self._parameters)
         with ExitStack() as stack:
             if self.runtime.precision == torch.bfloat16 and getattr(batch, "packing", None) is not None:
-                stack.enter_context(_replaced_parameters(self.model, self._copied_parameters()))
-                inputs = [self._copies[each] for each in self._parameters]
+                inputs = self._copies.refreshed(self._parameters)
+                stack.enter_context(self._copies.replaced())
             else:
                 stack.enter_context(self.runtime.autocast())
             stack.enter_context(scale_dropout(point.dropout if self.has_dropout_levels else self._dropout_factor))
-            auxiliary = stack.enter_context(collecting(point.step))
-            total, cross_entropy = self.objective.static_sums(self.model, batch)
-        if auxiliary.penalties or auxiliary.decisions or auxiliary.counts:
-            raise NotStatic("the model has auxiliary losses or counters")
+            total, cross_entropy = static_sums(self.model, self.objective, batch, point.step)
         gradients = torch.autograd.grad(total * self._factor, inputs, allow_unused=True)
         return _Results(total.detach(), cross_entropy.detach(), self._keep(gradients))
-
-    def _copied_parameters(self) -> dict[nn.Parameter, Tensor]:
-        """Return copies of the parameters in half precision, which are refreshed in each pass."""
-        if not self._copies:
-            self._copies = {
-                each: torch.empty_like(each, dtype=self.runtime.precision, requires_grad=each.requires_grad)
-                for each in self.model.parameters()
-            }
-        with torch.no_grad():
-            torch._foreach_copy_(list(self._copies.values()), list(self._copies))
-        return self._copies
 
     def _keep(self, gradients: Sequence[Tensor | None]) -> tuple[Tensor | None, ...]:
         """Move the gradients to the memory that all passes share, in the precision of the parameters."""
@@ -263,36 +244,11 @@ class CapturedPasses:
 def captured_passes(model: nn.Module, objective: Any, runtime: Runtime, few_shapes: bool) -> CapturedPasses | None:
     """Return the passes of a run on one GPU, or None if its updates cannot be recorded.
 
-    They cannot if the model has running statistics, which recording would change, or if batches have many shapes.
+    They cannot if batches have many shapes, or if recording would change the model; see `is_static`.
     """
-    has_statistics = any(not isinstance(each, nn.Parameter) for each in model.state_dict(keep_vars=True).values())
-    if runtime.device.type != "cuda" or runtime.ranks.distributed or has_statistics or not few_shapes:
-        return None
-    if not isinstance(objective, StaticObjective) or not objective.is_static:
+    if runtime.device.type != "cuda" or not few_shapes or not is_static(model, objective, runtime):
         return None
     return CapturedPasses(model, objective, runtime, GraphRecorder(runtime.device).record)
-
-
-@contextmanager
-def _replaced_parameters(model: nn.Module, copies: Mapping[nn.Parameter, Tensor]) -> Iterator[None]:
-    """Use other tensors as the parameters of a model within this context.
-
-    `torch.func.functional_call` does not restore the parameters of a module that is part of a model twice, such as the
-    embedding of both sides (torch 2.13).
-    """
-    places = [
-        (module._parameters, name, each)
-        for module in model.modules()
-        for name, each in module._parameters.items()
-        if each is not None
-    ]
-    try:
-        for parameters, name, each in places:
-            parameters[name] = copies[each]  # type: ignore[assignment]
-        yield
-    finally:
-        for parameters, name, each in places:
-            parameters[name] = each
 
 
 def _tensors(batch: Any) -> Iterator[Tensor]:

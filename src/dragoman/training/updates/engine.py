@@ -3,6 +3,7 @@
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any, Self
@@ -28,6 +29,7 @@ from dragoman.training.ranks.parallel import SingleProcess, gather_full
 from dragoman.training.ranks.ranks import Runtime
 from dragoman.training.task import Batch
 from dragoman.training.updates.captured import CapturedPasses
+from dragoman.training.updates.copies import NotStatic, ParameterCopies, static_sums
 from dragoman.training.updates.update import LateScalars, LaunchedUpdate, MicroBatch, StepResult, Tokens, Update
 
 
@@ -59,7 +61,8 @@ class Engine:
     micro-batch), so that a resumed run needs no stored random state.
 
     parallel: distributes model and objective over the ranks. threads: the pool whose threads share every batch, or
-    None: all cores work on one operation at a time. captured: repeats passes on a GPU as graphs, or None.
+    None: all cores work on one operation at a time. captured: repeats passes on a GPU as graphs, or None. copies: the
+    parameters in half precision, with which a CPU computes packed batches, or None.
     """
 
     def __init__(
@@ -72,10 +75,11 @@ class Engine:
         journal: Journal,
         threads: Threads | None = None,
         captured: CapturedPasses | None = None,
+        copies: ParameterCopies | None = None,
     ) -> None:
         self.parallel, self.optimiser, self.runtime = parallel, optimiser, runtime
         self.clip, self.seed = config.clip, config.seed
-        self.journal, self.threads, self.captured = journal, threads, captured
+        self.journal, self.threads, self.captured, self.copies = journal, threads, captured, copies
         self.profile = NullProfiler()
         self._scale = 1.0  # the current loss scale
         stored = parallel.trained.state_dict(keep_vars=True).values()
@@ -200,8 +204,13 @@ class Engine:
         """Accumulate the gradients of batches, one batch after another unless there are threads."""
         self.optimiser.zero_grad(set_to_none=True)
         self.parallel.trained.train()
+        if self.copies is not None and all(getattr(batch, "packing", None) is not None for batch in batches):
+            try:
+                return self._in_parts(batches, point, tokens, self.copies)
+            except NotStatic:  # a property of the model, so that a resumed run decides the same
+                self.copies = None
         if self.threads is not None:
-            return self._by_threads(self.threads, batches, point, tokens)
+            return self._in_parts(batches, point, tokens, None)
         losses = []
         ranks = self.runtime.ranks.size
         for index, batch in enumerate(batches):
@@ -239,15 +248,27 @@ class Engine:
         else:
             torch.manual_seed(seed)
 
-    def _by_threads(
-        self, threads: Threads, batches: Sequence[Batch], point: TrainingPoint, tokens: Tokens
+    def _in_parts(
+        self, batches: Sequence[Batch], point: TrainingPoint, tokens: Tokens, copies: ParameterCopies | None
     ) -> list[_MicroBatchLoss]:
-        """Accumulate gradients in threads, each with a part of every batch, and sum them in a fixed order."""
+        """Accumulate gradients in threads, each with a part of every batch, and sum them in a fixed order.
+
+        copies: computes in half precision throughout, with these parameters; None: autocast chooses the precisions.
+        """
         parameters = [parameter for parameter in self.parallel.trained.parameters() if parameter.requires_grad]
-        shares: list[list[tuple[tuple[int, int], Batch]]] = [[] for _ in range(threads.count)]
+        inputs = parameters if copies is None else copies.refreshed(parameters)
+        count = 1 if self.threads is None else self.threads.count
+        shares: list[list[tuple[tuple[int, int], Batch]]] = [[] for _ in range(count)]
         for index, batch in enumerate(batches):
-            for number, part in enumerate(batch.split(threads.count)):
+            for number, part in enumerate(batch.split(count) if count > 1 else [batch]):
                 shares[number].append(((index, number), part))
+
+        def loss_of(part: Batch) -> Loss:
+            if copies is None:
+                with self.runtime.autocast():
+                    return self.parallel.loss(part, point)
+            total, cross_entropy = static_sums(self.model, self.parallel.objective, part, point.step)
+            return Loss(total, float(cross_entropy), part.target_tokens)
 
         def compute(
             share: Sequence[tuple[tuple[int, int], Batch]],
@@ -256,16 +277,11 @@ class Engine:
             losses = []
             for key, part in share:
                 generator = torch.Generator().manual_seed(_combine_seeds(self.seed, point.step, *key))
-                with (
-                    use_generator(generator),
-                    scale_dropout(point.dropout),
-                    self.profile.phase("forward"),
-                    self.runtime.autocast(),
-                ):
-                    loss = self.parallel.loss(part, point)
+                with use_generator(generator), scale_dropout(point.dropout), self.profile.phase("forward"):
+                    loss = loss_of(part)
                 with self.profile.phase("backward"):
                     mean = loss.total / tokens[part.task]
-                    gradients = torch.autograd.grad(mean * self._scale, parameters, allow_unused=True)
+                    gradients = torch.autograd.grad(mean * self._scale, inputs, allow_unused=True)
                 sums = [
                     new if before is None else before if new is None else before + new
                     for before, new in zip(sums, gradients, strict=True)
@@ -273,9 +289,13 @@ class Engine:
                 losses.append(_MicroBatchLoss(replace(loss, total=loss.total.detach()), part.task, part.target_tokens))
             return sums, losses
 
-        results = threads.map(compute, shares, parallel=not self.profile.active)
+        with nullcontext() if copies is None else copies.replaced():
+            if self.threads is None:
+                results = [compute(share) for share in shares]
+            else:
+                results = self.threads.map(compute, shares, parallel=not self.profile.active)
         for parameter, *gradients in zip(parameters, *(gradients for gradients, _ in results), strict=True):
-            parameter.grad = _sum_gradients([each for each in gradients if each is not None])
+            parameter.grad = _sum_gradients([each.to(parameter.dtype) for each in gradients if each is not None])
         return [each for _, losses in results for each in losses]
 
     def _apply_gradients(self, learning_rate: float, step: int) -> None:

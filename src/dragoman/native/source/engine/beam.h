@@ -11,7 +11,7 @@
 #pragma once
 
 #include "interface.h"
-#include "vector.h"
+#include "../common/vector.h"
 
 #include <stdlib.h>
 

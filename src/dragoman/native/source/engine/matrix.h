@@ -15,7 +15,7 @@
 #include <stdlib.h>
 
 #include "interface.h"
-#include "vector.h"
+#include "../common/vector.h"
 
 #if defined(__AVX512VNNI__) || defined(__AVXVNNI__) || !defined(__AVX2__)
 #define LARGEST_ACTIVATION 127

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "interface.h"
-#include "vector.h"
+#include "../common/vector.h"
 
 /* Returns the id that an output of a request predicts. */
 INLINE int32_t token_of_output(const Request *request, int output) { return request->shortlist ? request->shortlist[output] : output; }

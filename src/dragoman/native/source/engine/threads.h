@@ -14,7 +14,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "vector.h"
+#include "../common/vector.h"
 
 typedef void (*Task)(void *context, int share, int shares);
 

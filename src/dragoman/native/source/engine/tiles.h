@@ -8,7 +8,7 @@
 #endif
 
 #include "matrix.h"
-#include "vector.h"
+#include "../common/vector.h"
 
 #define PARTS (PANEL / LANES) /* registers per panel of 16 outputs */
 

@@ -12,6 +12,8 @@ from torch import Tensor, nn
 
 from dragoman.base.cancellation import active_cancellation, check_cancelled
 from dragoman.base.errors import DataError, ModelError
+from dragoman.engines.native.embeddings import PositionTables, UnsupportedModelError, group_numbers
+from dragoman.engines.native.packing import Packing, Precision, check_finite
 from dragoman.models.families.causal import CausalEncoder
 from dragoman.models.families.transformer import TransformerDecoder, TransformerEncoder
 from dragoman.models.interface import Memory
@@ -19,8 +21,6 @@ from dragoman.models.kinds.encoder_only import EncoderOnly
 from dragoman.native import library
 from dragoman.native.build import best_library, compiled_library
 from dragoman.native.compiler import InstructionSet
-from dragoman.native.embeddings import PositionTables, UnsupportedModelError, group_numbers
-from dragoman.native.packing import Packing, Precision, check_finite
 
 _GROUP_TOKENS = 256
 """Number of tokens that a thread encodes together, so that their activations fit into the caches of a core."""

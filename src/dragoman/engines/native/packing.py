@@ -13,9 +13,7 @@ import torch
 from torch import nn
 
 from dragoman.base.errors import ModelError, ResourceError
-from dragoman.models.families.transformer import TransformerDecoder, TransformerEncoder
-from dragoman.native import library
-from dragoman.native.embeddings import (
+from dragoman.engines.native.embeddings import (
     Floats,
     UnsupportedModelError,
     group_vectors,
@@ -24,6 +22,8 @@ from dragoman.native.embeddings import (
     to_floats,
     token_vectors,
 )
+from dragoman.models.families.transformer import TransformerDecoder, TransformerEncoder
+from dragoman.native import library
 from dragoman.nn.attention.scorers import Dot, ScaledDot
 from dragoman.nn.attention.soft import SoftAttention
 from dragoman.nn.attention.ssru import SSRU

@@ -1,10 +1,11 @@
-"""The Triton kernels of training against PyTorch: on a GPU, or on a CPU with TRITON_INTERPRET=1."""
+"""The kernels of training against PyTorch: in C, and in Triton on a GPU, or on a CPU with TRITON_INTERPRET=1."""
 
-import os
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import torch
+from tests.fixtures.triton_interpreter import INTERPRETED, interpreted_ranges
 from torch import Tensor
 from torch.nn import functional
 
@@ -13,25 +14,37 @@ from dragoman.data.batches.shapes import BatchShapes
 from dragoman.models.kinds.encoder_decoder import ModelConfig
 from dragoman.nn import dropout, linear, normalisation, residual
 from dragoman.nn.attention import packed
-from dragoman.training.objectives.cross_entropy import CrossEntropy
-
-pytest.importorskip("triton")
+from dragoman.nn.kernels import attention, cross_entropy
 from dragoman.nn.kernels import check as check_kernels
+from dragoman.nn.kernels import linear as products
 from dragoman.nn.kernels import residual as sums
 from dragoman.nn.kernels.attention import packed_attention
 from dragoman.nn.kernels.cross_entropy import differentiate_logits
 from dragoman.nn.kernels.linear import linear as fused_linear
+from dragoman.training.objectives.cross_entropy import CrossEntropy
 
-INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
-DEVICE = torch.device("cpu" if INTERPRETED else "cuda")
+__all__ = ["interpreted_ranges"]
 
-pytestmark = pytest.mark.skipif(
-    not (INTERPRETED or torch.cuda.is_available()), reason="no GPU, and TRITON_INTERPRET=1 is not set"
-)
+
+@pytest.fixture(autouse=True, params=["C", "Triton"])
+def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[torch.device]:
+    """The device of all tensors, whose kernels are in the language of this parameter."""
+    found = torch.device("cpu")
+    if request.param == "Triton":
+        pytest.importorskip("triton")
+        if not (INTERPRETED or torch.cuda.is_available()):
+            pytest.skip("no GPU, and TRITON_INTERPRET=1 is not set")
+        from dragoman.nn.kernels.gpu import kernels
+
+        found = torch.device("cpu" if INTERPRETED else "cuda")
+        for module in (attention, cross_entropy, products, sums):
+            monkeypatch.setattr(module, "kernels", lambda _: kernels)
+    with found:
+        yield found
 
 
 def drawn(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
-    return torch.randn(*shape, device=DEVICE).to(dtype).requires_grad_()
+    return torch.randn(*shape).to(dtype).requires_grad_()
 
 
 def check(found: Tensor, expected: Tensor, inputs: list[Tensor], tolerance: float = 1e-4) -> None:
@@ -48,7 +61,7 @@ def check(found: Tensor, expected: Tensor, inputs: list[Tensor], tolerance: floa
 
 
 def starts_of(lengths: list[int]) -> Tensor:
-    return torch.tensor([0, *lengths], dtype=torch.int32, device=DEVICE).cumsum(0, dtype=torch.int32)
+    return torch.tensor([0, *lengths], dtype=torch.int32).cumsum(0, dtype=torch.int32)
 
 
 def attend(queries: Tensor, keys: Tensor, values: Tensor, scale: float, causal: bool) -> Tensor:
@@ -118,12 +131,12 @@ def test_normalised_sums(residual_sum: bool, width: int) -> None:
 
 def test_dropout_has_its_rate_and_the_same_mask_in_both_passes() -> None:
     torch.manual_seed(4)
-    ones, zeros = torch.ones(500, 200, device=DEVICE, requires_grad=True), torch.zeros(500, 200, device=DEVICE)
+    ones, zeros = torch.ones(500, 200, requires_grad=True), torch.zeros(500, 200)
     for rate in (0.1, 0.5):
         first, second = (sums.dropped_out(ones, rate) for _ in range(2))
         for dropped in (first, second, sums.added(zeros, ones, rate)):
             assert abs(float((dropped == 0).float().mean()) - rate) < 5e-3
-            assert torch.equal(dropped.unique(), torch.tensor([0.0, 1 / (1 - rate)], device=DEVICE))
+            assert torch.equal(dropped.unique(), torch.tensor([0.0, 1 / (1 - rate)]))
             assert torch.equal(torch.autograd.grad(dropped.sum(), ones)[0], dropped)
             for axis in (0, 1):  # neighbours are independent
                 neighbours = torch.stack([dropped.narrow(axis, at, dropped.size(axis) - 1).flatten() for at in (0, 1)])
@@ -136,7 +149,7 @@ def test_the_normalised_sum_drops_the_same_elements_in_both_passes() -> None:
     torch.manual_seed(5)
     found = sums.normalised(states, result, weight, bias, epsilon=1e-5, rate=0.4)
     torch.manual_seed(5)
-    mask = sums.dropped_out(torch.ones(9, 24, device=DEVICE), 0.4)
+    mask = sums.dropped_out(torch.ones(9, 24), 0.4)
     check(found, functional.layer_norm(states + result * mask, (24,), weight, bias), [states, result, weight, bias])
 
 
@@ -151,8 +164,8 @@ def test_linear_layers(relu: bool) -> None:
 @pytest.mark.parametrize("size", [11, 4096, 10_007])
 def test_the_gradient_of_logits(size: int) -> None:
     torch.manual_seed(7)
-    logits, labels = 5 * torch.randn(9, size, device=DEVICE), torch.randint(size, (9,), device=DEVICE)
-    kept = torch.tensor([1.0] * 8 + [0.0], device=DEVICE)
+    logits, labels = 5 * torch.randn(9, size), torch.randint(size, (9,))
+    kept = torch.tensor([1.0] * 8 + [0.0])
     found = logits.clone()
     losses, label_logits = differentiate_logits(found, labels, kept, 0.1)
     expected = logits.softmax(1) - 0.9 * functional.one_hot(labels, size)
@@ -165,10 +178,10 @@ def test_the_gradient_of_logits(size: int) -> None:
 @pytest.mark.parametrize(
     ("norm", "positions", "longest"),
     [("post", "sinusoidal", (14, 14)), ("pre", "rotary", (14, 14)), ("pre", "sinusoidal", (9, 140))],
-    ids=["post-norm", "rotary", "targets that are too long for a kernel"],
+    ids=["post-norm", "rotary", "targets that are too long for a GPU"],
 )
 def test_a_model_with_the_kernels_has_the_gradients_of_one_without(
-    norm: str, positions: str, longest: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+    norm: str, positions: str, longest: tuple[int, int], monkeypatch: pytest.MonkeyPatch, device: torch.device
 ) -> None:
     def gradients(kernels: bool) -> list[Any]:
         for module in (dropout, linear, normalisation, packed, residual):
@@ -177,13 +190,13 @@ def test_a_model_with_the_kernels_has_the_gradients_of_one_without(
         settings = {"preset": None, "width": 32, "encoder": side, "decoder": side, "dropout": 0.0}
         torch.manual_seed(8)
         config = ModelConfig.model_validate({**settings, "positions": {"kind": positions}})
-        model = config.build(50, 50).train().to(DEVICE)
+        model = config.build(50, 50).train().to(device)
         draw = torch.Generator().manual_seed(9)
         lengths = [[*torch.randint(1, 9, (6,), generator=draw).tolist(), last - 1] for last in longest]
         source, target = [
             [torch.randint(4, 50, (length,), generator=draw).tolist() for length in side] for side in lengths
         ]
-        batch = BatchShapes((200, 200), packed=256).apply(collate(source, target, range(7))).to(DEVICE)
+        batch = BatchShapes((200, 200), packed=256).apply(collate(source, target, range(7))).to(device)
         total, _ = CrossEntropy(0.1).static_sums(model, batch)
         return [total, *torch.autograd.grad(total, list(model.parameters()))]
 
@@ -191,8 +204,8 @@ def test_a_model_with_the_kernels_has_the_gradients_of_one_without(
         assert (found - expected).norm() <= 1e-3 * expected.norm() + 1e-4
 
 
-def test_kernels_are_compared_before_their_first_use(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernels_are_compared_before_their_first_use(monkeypatch: pytest.MonkeyPatch, device: torch.device) -> None:
     dtype = torch.float16 if INTERPRETED else torch.bfloat16  # the interpreter has no products of bfloat16
-    assert check_kernels.differing_kernel(DEVICE, dtype) is None
+    assert check_kernels.differing_kernel(device, dtype) is None
     monkeypatch.setattr(sums, "normalised", lambda states, *_, **__: states * 2)
-    assert check_kernels.differing_kernel(DEVICE, dtype) == "layer normalisation"
+    assert check_kernels.differing_kernel(device, dtype) == "layer normalisation"

@@ -1,6 +1,5 @@
 """The last stage of sums over rows, whose parts several programs have computed."""
 
-import torch
 from torch import Tensor
 
 try:
@@ -25,9 +24,7 @@ if triton is not None:
         tl.store(out + columns, total.to(out.dtype.element_ty), mask=columns < width)
 
 
-def summed(sums: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return the sum of the rows of (P, n) float32, rounded once: (n,)."""
-    parts, width = sums.shape
-    out = torch.empty(width, dtype=dtype, device=sums.device)
-    _sum_parts[(triton.cdiv(width, _COLUMNS),)](sums, out, parts, width, _PARTS, _COLUMNS, num_warps=4)
-    return out
+def sum_parts(parts: Tensor, out: Tensor) -> None:
+    """Write the sum of the rows of (P, n) float32, rounded once, to out (n,)."""
+    count, width = parts.shape
+    _sum_parts[(triton.cdiv(width, _COLUMNS),)](parts, out, count, width, _PARTS, _COLUMNS, num_warps=4)
