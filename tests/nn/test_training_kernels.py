@@ -12,7 +12,7 @@ from torch.nn import functional
 from dragoman.data.batches.batch import collate
 from dragoman.data.batches.shapes import BatchShapes
 from dragoman.models.kinds.encoder_decoder import ModelConfig
-from dragoman.nn import dropout, linear, normalisation, residual
+from dragoman.nn import dropout, feedforward, linear, normalisation, residual
 from dragoman.nn.attention import packed
 from dragoman.nn.kernels import attention, cross_entropy
 from dragoman.nn.kernels import check as check_kernels
@@ -20,7 +20,9 @@ from dragoman.nn.kernels import linear as products
 from dragoman.nn.kernels import residual as sums
 from dragoman.nn.kernels.attention import packed_attention
 from dragoman.nn.kernels.cross_entropy import differentiate_logits
+from dragoman.nn.kernels.interface import Geometry, Rotation
 from dragoman.nn.kernels.linear import linear as fused_linear
+from dragoman.nn.positions.rotary import RotaryConfig
 from dragoman.training.objectives.cross_entropy import CrossEntropy
 
 __all__ = ["interpreted_ranges"]
@@ -64,6 +66,11 @@ def starts_of(lengths: list[int]) -> Tensor:
     return torch.tensor([0, *lengths], dtype=torch.int32).cumsum(0, dtype=torch.int32)
 
 
+def unchanged(*sizes: int) -> list[tuple[Tensor, None]]:
+    """Projections that together return their input."""
+    return [(each, None) for each in torch.eye(sum(sizes)).split(sizes)]
+
+
 def attend(queries: Tensor, keys: Tensor, values: Tensor, scale: float, causal: bool) -> Tensor:
     scores = torch.einsum("qhd,khd->hqk", queries, keys) * scale
     if causal:
@@ -83,10 +90,8 @@ def test_self_attention_of_packed_rows(longest: int, causal: bool) -> None:
         joint,
         None,
         (starts, starts),
-        longest=(longest, longest),
-        widths=(heads, key, value),
-        scale=0.3,
-        causal=causal,
+        Geometry((longest, longest), heads, key, value, 0.3, causal),
+        projections=unchanged(heads * key, heads * key, heads * value),
     )
     expected = []
     for rows in joint[: sum(lengths)].split(lengths):
@@ -106,9 +111,8 @@ def test_attention_of_packed_rows_to_their_sources() -> None:
         queries,
         memory,
         (starts_of(targets), starts_of(sources)),
-        longest=(20, 40),
-        widths=(heads, key, value),
-        scale=0.125,
+        Geometry((20, 40), heads, key, value, 0.125, False),
+        projections=unchanged(heads * key),
     )
     expected = []
     for row, rows in zip(queries[:25].split(targets), memory[:60].split(sources), strict=True):
@@ -116,6 +120,39 @@ def test_attention_of_packed_rows_to_their_sources() -> None:
             keys, values = (each.view(len(rows), heads, -1) for each in rows.split(heads * key, 1))
             expected.append(attend(row.view(len(row), heads, -1), keys, values, 0.125, False))
     check(found, torch.cat([torch.cat(expected).flatten(1), found.new_zeros(15, heads * value)]), [queries, memory])
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("combined", [False, True])
+def test_projections_and_rotation_of_self_attention(bias: bool, combined: bool) -> None:
+    torch.manual_seed(12)
+    width, heads, key, value, lengths = 20, 2, 6, 8, [5, 9]
+    sizes = [heads * key, heads * key, heads * value]
+    states = drawn(sum(lengths), width)
+    weights, biases = [drawn(size, width) for size in sizes], [drawn(size) if bias else None for size in sizes]
+    output = (drawn(width, heads * value), drawn(width) if bias else None)
+    relation = RotaryConfig().build_relative(heads, key, key, value)
+    columns = torch.cat([torch.arange(length) for length in lengths])
+    found = packed_attention(
+        states,
+        None,
+        (starts_of(lengths), starts_of(lengths)),
+        Geometry((9, 9), heads, key, value, 0.4, True),
+        projections=list(zip(weights, biases, strict=True)),
+        output=output if combined else None,
+        rotation=Rotation(relation.rotations(9, key, states.device), columns),
+    )
+    expected = []
+    for rows in states.split(lengths):
+        query, keys, values = (
+            functional.linear(rows, weight, each).view(len(rows), heads, -1)
+            for weight, each in zip(weights, biases, strict=True)
+        )
+        rotated = [relation.rotate(each.transpose(0, 1)[None], 0)[0].transpose(0, 1) for each in (query, keys)]
+        expected.append(attend(*rotated, values, 0.4, True).flatten(1))
+    result = functional.linear(torch.cat(expected), *output) if combined else torch.cat(expected)
+    parameters = [*weights, *biases, *(output if combined else [])]
+    check(found, result, [states, *(each for each in parameters if each is not None)], 1e-3)
 
 
 @pytest.mark.parametrize("residual_sum", [False, True])
@@ -161,6 +198,18 @@ def test_linear_layers(relu: bool) -> None:
     check(fused_linear(states, weight, bias, relu), expected.relu() if relu else expected, [states, weight, bias], 1e-3)
 
 
+@pytest.mark.parametrize("rate", [0.0, 0.3])
+def test_feedforward_networks(rate: float) -> None:
+    torch.manual_seed(13)
+    states, inner, outer = drawn(3, 70, 24), (drawn(90, 24), drawn(90)), (drawn(24, 90), drawn(24))
+    torch.manual_seed(14)
+    found = products.feedforward(states, inner, outer, rate)
+    torch.manual_seed(14)
+    mask = sums.dropped_out(torch.ones(3, 70, 90), rate) if rate else 1.0
+    expected = functional.linear(functional.linear(states, *inner).relu() * mask, *outer)
+    check(found, expected, [states, *inner, *outer], 1e-3)
+
+
 @pytest.mark.parametrize("size", [11, 4096, 10_007])
 def test_the_gradient_of_logits(size: int) -> None:
     torch.manual_seed(7)
@@ -184,7 +233,7 @@ def test_a_model_with_the_kernels_has_the_gradients_of_one_without(
     norm: str, positions: str, longest: tuple[int, int], monkeypatch: pytest.MonkeyPatch, device: torch.device
 ) -> None:
     def gradients(kernels: bool) -> list[Any]:
-        for module in (dropout, linear, normalisation, packed, residual):
+        for module in (dropout, feedforward, linear, normalisation, packed, residual):
             monkeypatch.setattr(module, "uses_kernels", lambda _: kernels)
         side = {"kind": "transformer", "layers": 2, "heads": 2, "feedforward": 48, "norm": norm}
         settings = {"preset": None, "width": 32, "encoder": side, "decoder": side, "dropout": 0.0}

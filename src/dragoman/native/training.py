@@ -54,6 +54,7 @@ def library() -> ctypes.CDLL:
     declarations = {
         "attend": (rows, *[pointer] * 4, count),
         "differentiate_attention": (rows, *[pointer] * 7, count),
+        "rotate": (pointer, pointer, pointer, size, size, size, size, count, count),
         "drop": (pointer, pointer, pointer, size, size, number, count),
         "normalise": (*[pointer] * 8, size, size, number, size, number, count),
         "differentiate_norm": (*[pointer] * 9, size, size, size, number, count),
@@ -63,7 +64,7 @@ def library() -> ctypes.CDLL:
     for name, arguments in declarations.items():
         function = getattr(found, f"dragoman_training_{name}")  # not by [], which returns a new function
         function.argtypes = arguments
-        function.restype = None if name in ("drop", "normalise") else c_int32
+        function.restype = None if name in ("drop", "normalise", "rotate") else c_int32
     if found.dragoman_training_has_pairs():
         found.dragoman_training_muon.argtypes = (pointer, pointer, pointer, size, size, count, POINTER(MuonStep))
     return found

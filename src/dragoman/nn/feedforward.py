@@ -8,6 +8,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dragoman.nn.dropout import Dropout
+from dragoman.nn.kernels.choice import uses_kernels
+from dragoman.nn.kernels.linear import feedforward
 from dragoman.nn.linear import Linear
 from dragoman.nn.precision import matmul_dtype
 
@@ -69,6 +71,10 @@ class FeedForward(nn.Module):
     def forward(self, states: Tensor, mask: Tensor | None = None) -> Tensor:
         """Apply the network: (…, d) → (…, d). mask: unused, because tokens are processed independently."""
         is_relu = self.activation is functional.relu
+        biases = self.inner.bias, self.outer.bias
+        if is_relu and self.gate is None and None not in biases and uses_kernels(states):
+            inner, outer = ((each.weight, each.bias) for each in (self.inner, self.outer))
+            return feedforward(states, inner, outer, *self.dropout.split_rate)
         hidden = self.inner.with_relu(states) if is_relu else self.activation(self.inner(states))
         if self.gate is not None:
             hidden = hidden * self.gate(states)

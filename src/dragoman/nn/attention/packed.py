@@ -10,8 +10,10 @@ from dragoman.base.packing import Packing
 from dragoman.nn.attention.heads import has_masked_heads
 from dragoman.nn.attention.recording import recorder
 from dragoman.nn.attention.scorers import Dot, ScaledDot
+from dragoman.nn.kernels.attention import packed_attention
 from dragoman.nn.kernels.choice import uses_kernels
-from dragoman.nn.linear import joint_product
+from dragoman.nn.kernels.interface import Geometry, Rotation
+from dragoman.nn.positions.rotary import Rotary
 
 _LONGEST, _LONGEST_ON_CPU = 128, 512
 """Maximum number of tokens of a sentence: its scores must fit into a GPU's registers, or into a CPU's cache."""
@@ -47,7 +49,7 @@ def attends_packed(attention: Any, states: Tensor, packing: Packing | None) -> b
         and config.normaliser == "softmax"
         and config.projections
         and not (config.tie_keys_and_values or config.diversity or attention.kv_heads < attention.heads)
-        and not (relation is not None and (relation.acts_on_scores or relation.acts_on_values))
+        and (relation is None or isinstance(relation, Rotary))
         and attention.dropout.split_rate[0] == 0
         and attention.combine != "mean"
         and recorder() is None
@@ -62,39 +64,26 @@ def attend_packed(
     memory: PackedKeys | None = None,
     causal: bool = False,
 ) -> Tensor:
-    """Attend from packed states (1, N, d) to themselves, or to a memory: (1, N, h · d_v).
+    """Attend from packed states (1, N, d) to themselves, or to a memory: (1, N, output_width).
 
     attention: the layer, a `SoftAttention`.
     causal: whether a token attends only to itself and to earlier tokens of its sentence.
     """
-    from dragoman.nn.kernels.attention import packed_attention  # importing Triton is slow
-
     heads, width = attention.heads, attention.query.out_features
     key_width, value_width = width // heads, attention.value.out_features // heads
     scale = float(attention.scorer.fold(torch.ones(key_width))[0])
-    if memory is None:
-        queries = joint_product(states, attention.query, attention.key, attention.value)
-        if attention.relation is not None:
-            rotated = (_rotate(attention, queries[..., part * width : (part + 1) * width], packing) for part in (0, 1))
-            queries = torch.cat([*rotated, queries[..., 2 * width :]], -1)
-        sources = packing
-    else:
-        queries, sources = attention.query(states), memory.packing
-    context = packed_attention(
-        queries.squeeze(0),
+    sources = packing if memory is None else memory.packing
+    layers = [attention.query] if memory is not None else [attention.query, attention.key, attention.value]
+    rotation = None
+    if memory is None and attention.relation is not None:
+        rotation = Rotation(attention.relation.rotations(packing.shape[1], key_width, states.device), packing.columns)
+    result = packed_attention(
+        states.squeeze(0),
         None if memory is None else memory.joint.squeeze(0),
         (packing.starts, sources.starts),
-        longest=(packing.shape[1], sources.shape[1]),
-        widths=(heads, key_width, value_width),
-        scale=scale,
-        causal=causal,
+        Geometry((packing.shape[1], sources.shape[1]), heads, key_width, value_width, scale, causal),
+        projections=[(each.weight, each.bias) for each in layers],
+        output=(attention.output.weight, attention.output.bias) if attention.combine == "project" else None,
+        rotation=rotation,
     )
-    return context.unsqueeze(0)
-
-
-def _rotate(attention: Any, vectors: Tensor, packing: Packing) -> Tensor:
-    """Rotate the vectors (1, N, h · w) of all heads by their positions in their sentences."""
-    assert attention.relation is not None
-    last = packing.shape[1] - 1
-    heads = vectors.reshape(vectors.size(1), attention.heads, 1, -1)
-    return attention.relation.rotate(heads, last, last - packing.columns).flatten(1).unsqueeze(0)  # type: ignore[no-any-return]
+    return result.unsqueeze(0)

@@ -187,7 +187,7 @@ class SoftAttention(Attention):
         states = self.cast(states)
         if self.attends_all and attends_packed(self, states, padding.queries):
             assert padding.queries is not None
-            return self._combine_packed(attend_packed(self, states, padding.queries))
+            return attend_packed(self, states, padding.queries)
         queries = self._queries(states, states.size(0), 0, packing=padding.queries)
         keys = self._keys(states, 0, packing=padding.keys)
         return self.attend_full(Queries(queries, queries.size(0), 0, padding.tokens, padding.queries), keys, padding)
@@ -199,7 +199,7 @@ class SoftAttention(Attention):
         states, packing = self.cast(states), causal.packing
         if cache is None and self.attends_all and attends_packed(self, states, packing):
             assert packing is not None
-            return self._combine_packed(attend_packed(self, states, packing, causal=True)), None
+            return attend_packed(self, states, packing, causal=True), None
         keys = self._keys(states, causal.start, causal.left_padding, packing)
         vectors = self._queries(states, states.size(0), causal.start, causal.left_padding, packing)
         queries = Queries(vectors, vectors.size(0), causal.start, query_mask, packing)
@@ -222,7 +222,7 @@ class SoftAttention(Attention):
         packing = padding.queries
         if isinstance(memory, PackedKeys):
             if packing is not None and is_short(packing):
-                return self._combine_packed(attend_packed(self, states, packing, memory))
+                return attend_packed(self, states, packing, memory)
             memory = Keys(*(self._split(each, 1, self.heads, memory.packing) for each in memory.divided(self)))
         vectors = self._queries(states, memory.keys.size(0), 0, packing=packing)
         rows = states.size(0) if packing is None else vectors.size(0)
@@ -258,10 +258,6 @@ class SoftAttention(Attention):
         if queries.packing is not None:
             result = queries.packing.pack(result)
         return self.output(result) if self.combine == "project" else result
-
-    def _combine_packed(self, contexts: Tensor) -> Tensor:
-        """Combine the contexts of the heads (1, N, h · d_v): (1, N, output_width)."""
-        return self.output(contexts) if self.combine == "project" else contexts
 
     def context(self, pairs: QueryKeyPairs) -> Tensor:
         """Return the weighted mean of the values per query and head: (B, h, K·T, d_v)."""

@@ -9,6 +9,7 @@ from torch.nn import functional
 from dragoman.nn.kernels import residual
 from dragoman.nn.kernels.attention import packed_attention
 from dragoman.nn.kernels.cross_entropy import differentiate_logits
+from dragoman.nn.kernels.interface import Geometry
 from dragoman.nn.kernels.linear import linear
 from dragoman.nn.randomness import use_generator
 
@@ -65,8 +66,10 @@ def _pairs(device: torch.device, dtype: torch.dtype) -> Iterator[tuple[str, Tens
     yield from gradients("linear layer", linear(states, layer, offset, relu=True), product, [states, layer, offset])
     joint = drawn(70, 3 * 128)
     starts = torch.tensor([0, 20, 52, 64], dtype=torch.int32, device=device)
+    geometry = Geometry((32, 32), 2, 64, 64, 0.125, True)
+    identity = torch.eye(3 * 128, device=device, dtype=dtype)
     contexts = packed_attention(
-        joint, None, (starts, starts), longest=(32, 32), widths=(2, 64, 64), scale=0.125, causal=True
+        joint, None, (starts, starts), geometry, projections=[(each, None) for each in identity.chunk(3)]
     )
     expected = []
     for first, end in ((0, 20), (20, 52), (52, 64)):

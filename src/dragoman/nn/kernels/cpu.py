@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from dragoman.native.training import Rows, library
-from dragoman.nn.kernels.interface import DropoutDraw, Geometry, NormInputs, NormResults
+from dragoman.nn.kernels.interface import DropoutDraw, Geometry, NormInputs, NormResults, Rotation
 
 
 def attend(
@@ -29,6 +29,19 @@ def differentiate_attention(
     rows = _rows(inputs, gradient, starts, geometry)
     addresses = (each.data_ptr() for each in (*inputs, gradient, *gradients))
     _check(library().dragoman_training_differentiate_attention(byref(rows), *addresses, _wide(gradient)))
+
+
+def rotate(vectors: Tensor, rotation: Rotation, heads: tuple[int, int], inverse: bool) -> None:
+    """See `Kernels.rotate`."""
+    library().dragoman_training_rotate(
+        vectors.data_ptr(),
+        rotation.table.data_ptr(),
+        rotation.positions.data_ptr(),
+        *vectors.shape,
+        *heads,
+        inverse,
+        _wide(vectors),
+    )
 
 
 def drop(values: Tensor, out: Tensor, draw: DropoutDraw) -> None:

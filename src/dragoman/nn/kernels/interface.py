@@ -20,6 +20,13 @@ class Geometry(NamedTuple):
     causal: bool
 
 
+class Rotation(NamedTuple):
+    """The rotation of vectors by their positions (Su et al. 2021): e^(jθ), (L, d_k/2) complex64, and positions (N,)."""
+
+    table: Tensor
+    positions: Tensor
+
+
 class DropoutDraw(NamedTuple):
     """Random numbers of a dropout: hashes of the seed and an element's index.
 
@@ -81,6 +88,13 @@ class Kernels(Protocol):
         /,
     ) -> None:
         """Write the gradients with respect to queries, keys and values. gradient: that with respect to `out`."""
+        ...
+
+    def rotate(self, vectors: Tensor, rotation: Rotation, heads: tuple[int, int], inverse: bool, /) -> None:
+        """Rotate the first vectors of each row of (N, n), in place. heads: number and width of the vectors.
+
+        inverse: rotate back, which is also how a gradient is rotated.
+        """
         ...
 
     def drop(self, values: Tensor, out: Tensor, draw: DropoutDraw, /) -> None:

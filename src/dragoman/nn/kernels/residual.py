@@ -14,11 +14,11 @@ class _DroppedOut(torch.autograd.Function):
     @staticmethod
     def forward(context: Any, values: Tensor, draw: DropoutDraw) -> Tensor:
         context.draw = draw
-        return _drop(values, draw)
+        return drop(values, draw)
 
     @staticmethod
     def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        return _drop(gradient, context.draw), None
+        return drop(gradient, context.draw), None
 
 
 class _Added(torch.autograd.Function):
@@ -32,7 +32,7 @@ class _Added(torch.autograd.Function):
 
     @staticmethod
     def backward(context: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
-        return gradient, _drop(gradient, context.draw) if context.draw.rate else gradient, None
+        return gradient, drop(gradient, context.draw) if context.draw.rate else gradient, None
 
 
 class _Normalised(torch.autograd.Function):
@@ -79,13 +79,13 @@ def dropped_out(values: Tensor, rate: float, factor: Tensor | None = None) -> Te
     factor: scalar on the device, by which the rate is multiplied when the kernel runs, so that a recorded graph can be
     repeated with other rates; None: 1.
     """
-    result: Tensor = _DroppedOut.apply(values, _draw(values, rate, factor))  # type: ignore[no-untyped-call]
+    result: Tensor = _DroppedOut.apply(values, draw_dropout(values, rate, factor))  # type: ignore[no-untyped-call]
     return result
 
 
 def added(states: Tensor, result: Tensor, rate: float, factor: Tensor | None = None) -> Tensor:
     """Return states + dropout(result), both (…, d). Differentiable. factor: as in `dropped_out`."""
-    sums: Tensor = _Added.apply(states, result, _draw(states, rate, factor))  # type: ignore[no-untyped-call]
+    sums: Tensor = _Added.apply(states, result, draw_dropout(states, rate, factor))  # type: ignore[no-untyped-call]
     return sums
 
 
@@ -104,19 +104,20 @@ def normalised(
     weight, bias: gain and offset (d,). factor: as in `dropped_out`. The sum is rounded once; mean and variance are
     computed in float32. Differentiable.
     """
-    draw = _draw(states, rate, factor)
+    draw = draw_dropout(states, rate, factor)
     out: Tensor = _Normalised.apply(states, result, weight, bias, epsilon, draw)  # type: ignore[no-untyped-call]
     return out
 
 
-def _draw(like: Tensor, rate: float, factor: Tensor | None) -> DropoutDraw:
+def draw_dropout(like: Tensor, rate: float, factor: Tensor | None) -> DropoutDraw:
     """Draw a seed from the generator of the thread or the device, which also works in a CUDA graph."""
     device = like.device
     seed = torch.randint(1 << 62, (1,), dtype=torch.int64, device=device, generator=generator(device))
     return DropoutDraw(seed, rate, torch.ones((), device=device) if factor is None else factor)
 
 
-def _drop(values: Tensor, draw: DropoutDraw) -> Tensor:
+def drop(values: Tensor, draw: DropoutDraw) -> Tensor:
+    """Return values after a dropout, without a gradient."""
     values = values.contiguous()
     out = torch.empty_like(values)
     kernels(values.device).drop(values, out, draw)

@@ -49,6 +49,10 @@ class Rotary(RelativePositions):
         super().__init__()
         self.base = base
 
+    def rotations(self, length: int, width: int, device: torch.device) -> Tensor:
+        """Return e^(jθ) for vectors (…, width) at the first positions, (length, width/2) complex64."""
+        return _rotations(length, device, width, self.base)
+
     def rotate(self, vectors: Tensor, start: int, left_padding: Tensor | None = None) -> Tensor:
         """Rotate vectors (B, h, T, d_k). Computed in at least float32, regardless of the dtype of the vectors."""
         end, width = start + vectors.size(-2), vectors.size(-1)
@@ -67,7 +71,7 @@ class Rotary(RelativePositions):
             rotated = torch.stack((even * cosine - odd * sine, even * sine + odd * cosine), -1)
         else:
             # As a complex product, the rotation is a single torch operation in the forward and backward passes.
-            rotations = _rotations(end, vectors.device, width, self.base)
+            rotations = self.rotations(end, width, vectors.device)
             rotated = torch.view_as_real(torch.view_as_complex(pairs) * rotations[positions])
         return rotated.flatten(-2).to(vectors.dtype)
 

@@ -7,6 +7,7 @@
 #include "attention.h"
 #include "muon.h"
 #include "residual.h"
+#include "rotation.h"
 #include "rows.h"
 
 /* See `attend`. */
@@ -28,6 +29,16 @@ int32_t dragoman_training_differentiate_attention(
     return differentiate_attention(
         rows, queries, keys, values, gradients, query_gradients, key_gradients, value_gradients, 0
     );
+}
+
+/* See `rotate`. */
+void dragoman_training_rotate(
+    void *vectors, const float *factors, const int64_t *positions, int64_t rows, int64_t stride, int64_t heads,
+    int64_t width, int32_t inverse, int32_t wide
+) {
+    float sign = inverse ? -1.0f : 1.0f;
+    if (wide) rotate(vectors, factors, positions, rows, stride, heads, width, sign, 1);
+    else rotate(vectors, factors, positions, rows, stride, heads, width, sign, 0);
 }
 
 /* See `drop`. */

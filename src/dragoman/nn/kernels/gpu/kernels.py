@@ -4,6 +4,7 @@ from dragoman.nn.kernels.gpu.attention import attend, differentiate_attention
 from dragoman.nn.kernels.gpu.cross_entropy import differentiate_logits
 from dragoman.nn.kernels.gpu.linear import sum_rows
 from dragoman.nn.kernels.gpu.residual import add, differentiate_norm, drop, normalise
+from dragoman.nn.kernels.gpu.rotation import rotate
 
 __all__ = [
     "add",
@@ -13,5 +14,6 @@ __all__ = [
     "differentiate_norm",
     "drop",
     "normalise",
+    "rotate",
     "sum_rows",
 ]
