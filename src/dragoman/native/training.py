@@ -45,6 +45,9 @@ class MuonStep(Structure):
     )
 
 
+_WITHOUT_RESULT = ("drop", "normalise", "rotate", "narrow", "sum_widened")
+
+
 @cache
 def library() -> ctypes.CDLL:
     """Return the library, which is compiled if necessary. Raises NoLibraryError."""
@@ -60,11 +63,13 @@ def library() -> ctypes.CDLL:
         "differentiate_norm": (*[pointer] * 9, size, size, size, number, count),
         "sum_rows": (*[pointer] * 4, size, size, count),
         "differentiate_entropy": (*[pointer] * 5, size, size, number, count),
+        "narrow": (pointer, pointer, pointer, size),
+        "sum_widened": (pointer, size, pointer, size),
     }
     for name, arguments in declarations.items():
         function = getattr(found, f"dragoman_training_{name}")  # not by [], which returns a new function
         function.argtypes = arguments
-        function.restype = None if name in ("drop", "normalise", "rotate") else c_int32
+        function.restype = None if name in _WITHOUT_RESULT else c_int32
     if found.dragoman_training_has_pairs():
         found.dragoman_training_muon.argtypes = (pointer, pointer, pointer, size, size, count, POINTER(MuonStep))
     return found

@@ -1,6 +1,7 @@
 """The kernels of a CPU, in C (`native/source/training/`): an implementation of `Kernels`, each for one thread."""
 
-from ctypes import byref
+from collections.abc import Sequence
+from ctypes import byref, c_int64, c_void_p
 
 import torch
 from torch import Tensor
@@ -111,6 +112,22 @@ def differentiate_logits(
     """See `Kernels.differentiate_logits`. Raises MemoryError."""
     addresses = (each.data_ptr() for each in (logits, labels.contiguous(), kept.contiguous(), *losses))
     _check(library().dragoman_training_differentiate_entropy(*addresses, *logits.shape, smoothing, _wide(logits)))
+
+
+def narrow(wide: Sequence[Tensor], narrow: Sequence[Tensor]) -> None:
+    """Round tensors in float32 to others of the same shapes in bfloat16, all contiguous."""
+    count = len(wide)
+    arrays = ((c_void_p * count)(*(each.data_ptr() for each in tensors)) for tensors in (wide, narrow))
+    library().dragoman_training_narrow(*arrays, (c_int64 * count)(*(each.numel() for each in wide)), count)
+
+
+def sum_widened(parts: Sequence[Tensor]) -> Tensor:
+    """Return the sum of tensors of one shape in bfloat16, in their order, in float32."""
+    parts = [each.contiguous() for each in parts]
+    out = torch.empty(parts[0].shape)
+    addresses = (c_void_p * len(parts))(*(each.data_ptr() for each in parts))
+    library().dragoman_training_sum_widened(addresses, len(parts), out.data_ptr(), out.numel())
+    return out
 
 
 def _rows(

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.nn.auxiliary import collecting
+from dragoman.nn.kernels import cpu
 from dragoman.nn.kernels.choice import kernels_run
 from dragoman.training.objectives.objective import StaticObjective
 from dragoman.training.ranks.ranks import Runtime
@@ -20,8 +21,9 @@ class NotStatic(Exception):
 class ParameterCopies:
     """Copies of the parameters of a model in another precision."""
 
-    def __init__(self, model: nn.Module, precision: torch.dtype) -> None:
-        self._model, self._precision = model, precision
+    def __init__(self, model: nn.Module, precision: torch.dtype, in_c: bool = False) -> None:
+        """in_c: copies are rounded by the kernels of a CPU, from float32 to bfloat16."""
+        self._model, self._precision, self._in_c = model, precision, in_c
         self._copies: dict[nn.Parameter, Tensor] = {}
 
     def refreshed(self, parameters: Sequence[nn.Parameter]) -> list[Tensor]:
@@ -36,8 +38,11 @@ class ParameterCopies:
                 each: torch.empty_like(each, dtype=self._precision, requires_grad=each.requires_grad)
                 for each in self._model.parameters()
             }
-        with torch.no_grad():
-            torch._foreach_copy_(list(self._copies.values()), list(self._copies))
+        if self._in_c and all(each.is_contiguous() for each in self._copies):
+            cpu.narrow(list(self._copies), list(self._copies.values()))
+        else:
+            with torch.no_grad():
+                torch._foreach_copy_(list(self._copies.values()), list(self._copies))
         return [self._copies[each] for each in parameters]
 
     @contextmanager
@@ -94,4 +99,4 @@ def copies_on_cpu(model: nn.Module, objective: Any, runtime: Runtime) -> Paramet
     """
     if runtime.device.type != "cpu" or runtime.precision != torch.bfloat16 or not is_static(model, objective, runtime):
         return None
-    return ParameterCopies(model, runtime.precision) if kernels_run(runtime.device) else None
+    return ParameterCopies(model, runtime.precision, in_c=True) if kernels_run(runtime.device) else None

@@ -16,6 +16,7 @@ from dragoman.base.log import warn
 from dragoman.base.machine.memory import is_out_of_memory
 from dragoman.nn.auxiliary import Auxiliary
 from dragoman.nn.dropout import scale_dropout
+from dragoman.nn.kernels.cpu import sum_widened
 from dragoman.nn.randomness import use_generator
 from dragoman.training.config import LoopConfig
 from dragoman.training.machine.compilation import explain_compiler_errors
@@ -295,7 +296,8 @@ class Engine:
             else:
                 results = self.threads.map(compute, shares, parallel=not self.profile.active)
         for parameter, *gradients in zip(parameters, *(gradients for gradients, _ in results), strict=True):
-            parameter.grad = _sum_gradients([each.to(parameter.dtype) for each in gradients if each is not None])
+            found = [each for each in gradients if each is not None]
+            parameter.grad = sum_widened(found) if found and copies is not None else _sum_gradients(found)
         return [each for _, losses in results for each in losses]
 
     def _apply_gradients(self, learning_rate: float, step: int) -> None:

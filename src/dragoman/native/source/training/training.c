@@ -6,6 +6,7 @@
 
 #include "attention.h"
 #include "muon.h"
+#include "precisions.h"
 #include "residual.h"
 #include "rotation.h"
 #include "rows.h"
@@ -118,3 +119,13 @@ int32_t dragoman_training_muon(
     return muon(weight, gradient, mean, rows, columns, tall, step);
 }
 #endif
+
+/* See `narrow`. */
+void dragoman_training_narrow(const float *const *from, uint16_t *const *to, const int64_t *sizes, int64_t count) {
+    narrow(from, to, sizes, count);
+}
+
+/* See `sum_widened`. */
+void dragoman_training_sum_widened(const uint16_t *const *parts, int64_t count, float *out, int64_t size) {
+    sum_widened(parts, count, out, size);
+}
