@@ -80,7 +80,7 @@ def static_sums(model: nn.Module, objective: Any, batch: Any, step: int) -> tupl
 
 
 def is_static(model: nn.Module, objective: Any, runtime: Runtime) -> bool:
-    """Return whether `static_sums` may compute the passes of a run, as far as can be known before the first one.
+    """Return whether `static_sums` may compute the passes of a run, by what is known before the first one.
 
     They cannot be computed by several processes, or if the model has running statistics.
     """
