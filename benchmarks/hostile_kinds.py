@@ -56,11 +56,15 @@ def packed(document: str, size: int) -> bytes:
     """
     pieces = {
         "word/document.xml": (
-            "<w:document xmlns:w='w'><w:body><w:p>",
+            "<w:document xmlns:w='http://schemas.openxmlformats.org/wordprocessingml/2006/main'><w:body><w:p>",
             "<w:r><w:t>a dog </w:t></w:r>",
             "</w:p></w:body></w:document>",
         ),
-        "xl/sharedStrings.xml": ("<sst xmlns='s'>", "<si><t>a dog</t></si>", "</sst>"),
+        "xl/sharedStrings.xml": (
+            "<sst xmlns='http://schemas.openxmlformats.org/spreadsheetml/2006/main'>",
+            "<si><t>a dog</t></si>",
+            "</sst>",
+        ),
     }
     start, piece, end = pieces[document]
     prefix = "application/vnd.openxmlformats-officedocument."
@@ -109,7 +113,7 @@ def attacks(texts: Sequence[str], languages: tuple[str, str]) -> dict[str, Calla
     forms = [[f"{random.choice(words)} {random.choice(words)}" for _ in range(20)] for _ in range(10)]
     common = {"source": source, "target": target}
     bomb, html = zip_bomb(), b"<a " * 66_000
-    runs, cells = packed("word/document.xml", 400_000), packed("xl/sharedStrings.xml", 400_000)
+    runs, cells = packed("word/document.xml", 190_000), packed("xl/sharedStrings.xml", 150_000)
     repeated = [
         (name, (start + piece * (400_000 // len(piece)) + end).encode())
         for name, start, piece, end in EXPRESSIONS.values()

@@ -238,7 +238,9 @@ def test_memory_of_a_worker_is_limited(tmp_path: Path) -> None:
         before = pids(narrow)
         with pytest.raises(ResourceError):
             texts(narrow, [(long, request)])
-        assert list(narrow.translate([(TEXTS[0], request)])) == translator.translate_nbest(TEXTS[:1], request)
+        ((found,),) = narrow.translate([(TEXTS[0], request)])
+        ((expected,),) = translator.translate_nbest(TEXTS[:1], request)
+        assert found.ids == expected.ids  # the scores depend on the number of threads, in the seventh digit
         assert pids(narrow) == before
     finally:
         narrow.close()
