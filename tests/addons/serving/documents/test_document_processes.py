@@ -56,7 +56,9 @@ def hostile() -> Iterator[Any]:
         service.close()
 
 
-def test_a_document_of_a_process_is_the_same() -> None:
+@pytest.mark.parametrize("items", [1, 2000])
+def test_a_document_of_a_process_is_the_same(items: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "_MESSAGE_ITEMS", items)
     documents = {
         "html": "<p>Two <b>big</b> dogs<sup>1</sup> &amp; a <a href=x title='a cat'>cat</a>.</p>\n",
         "markdown": "# Two *big* dogs\n\nA `code` and a [cat](x).\n",

@@ -19,7 +19,7 @@ from dragoman.addons.documents.sentences import Sentence
 from dragoman.addons.serving.config import LimitsConfig
 from dragoman.addons.serving.documents.worker import Failed, SentenceRange, Start
 from dragoman.addons.serving.errors import Overloaded, TooLarge
-from dragoman.base.cancellation import check_cancelled
+from dragoman.base.cancellation import check_cancelled, until_cancelled
 from dragoman.statistical.alignment.links import Alignment
 
 _COMMAND = "from dragoman.addons.serving.documents.worker import main; main()"
@@ -29,6 +29,9 @@ which other formats than text do not show, because they are compressed."""
 
 _POLL_SECONDS = 0.05
 """Time in seconds between two checks for cancellation."""
+
+_MESSAGE_ITEMS = 2000
+"""Number of passages or sentences of a message. The other threads of the server wait while it is packed or unpacked."""
 
 _MOST_TIMES = 20
 """The processor time of a worker, in timeouts of a file: a worker whose server was killed ends after it at last."""
@@ -141,16 +144,23 @@ class DocumentFormat:
 
     def parse_pivot(self, content: Any, pivot: Any | None, languages: Languages) -> ParsedDocument[Any]:
         """See `documents.formats.format.parse_pivot`."""
-        number, texts = self._call("parse", content, pivot, languages)
-        passages = [Passage(each.texts, (), each.marks, each.code, kept=each.kept) for each in texts]
-        indices = {id(passage): index for index, passage in enumerate(passages)}
+        number, count = self._call("parse", content, pivot, languages)
+        passages = [
+            Passage(each.texts, (), each.marks, each.code, kept=each.kept)
+            for begin in range(0, count, _MESSAGE_ITEMS)
+            for each in self._call("passages", number, begin, begin + _MESSAGE_ITEMS)
+        ]
+        indices = {id(passage): index for index, passage in enumerate(until_cancelled(passages))}
 
         def write(sentences: Sequence[Sentence], texts: Sequence[str], alignments: Sequence[Alignment]) -> Any:
-            ranges = [
-                SentenceRange(indices[id(each.passage)], each.begin, each.end, each.first, each.last)
-                for each in sentences
-            ]
-            return self._call("write", number, ranges, list(texts), list(alignments))
+            for begin in range(0, len(sentences), _MESSAGE_ITEMS):
+                part = slice(begin, begin + _MESSAGE_ITEMS)
+                ranges = [
+                    SentenceRange(indices[id(each.passage)], each.begin, each.end, each.first, each.last)
+                    for each in sentences[part]
+                ]
+                self._call("add", ranges, list(texts[part]), list(alignments[part]))
+            return self._call("write", number)
 
         return ParsedDocument(passages, lambda _: content, write)
 

@@ -71,6 +71,7 @@ class DocumentWorker:
         self._format = get_format(format)
         self._decoded: DecodedFile[Any] | None = None
         self._parsed: list[tuple[ParsedDocument[Any], list[Passage]]] = []
+        self._translated: tuple[list[SentenceRange], list[str], list[Alignment]] = [], [], []
 
     def decode(self, data: bytes, origin: str, on_error: str, encoding: str | None) -> Any:
         """Return the content of a file. Raises the errors of `Format.decode`."""
@@ -82,8 +83,8 @@ class DocumentWorker:
         assert self._decoded is not None
         return self._decoded.encode(content)
 
-    def parse(self, content: Any, pivot: Any | None, languages: Languages) -> tuple[int, list[TextOfPassage]]:
-        """Return the number of the parsed document, and its passages. pivot: as in `parse_pivot`, or None."""
+    def parse(self, content: Any, pivot: Any | None, languages: Languages) -> tuple[int, int]:
+        """Return the number of the parsed document, and of its passages. pivot: as in `parse_pivot`, or None."""
         parsed = (
             self._format.parse(content, languages)
             if pivot is None
@@ -91,13 +92,24 @@ class DocumentWorker:
         )
         passages = list(iterate_passages(parsed.parts))
         self._parsed.append((parsed, passages))
-        return len(self._parsed) - 1, [_text_of(passage) for passage in passages]
+        return len(self._parsed) - 1, len(passages)
 
-    def write(
-        self, number: int, ranges: Sequence[SentenceRange], texts: Sequence[str], alignments: Sequence[Alignment]
-    ) -> Any:
+    def passages(self, number: int, begin: int, end: int) -> list[TextOfPassage]:
+        """Return some of the passages of a parsed document."""
+        return [_text_of(passage) for passage in self._parsed[number][1][begin:end]]
+
+    def add(self, ranges: Sequence[SentenceRange], texts: Sequence[str], alignments: Sequence[Alignment]) -> None:
+        """Receive the translations of further sentences, which `write` then takes."""
+        own_ranges, own_texts, own_alignments = self._translated
+        own_ranges += ranges
+        own_texts += texts
+        own_alignments += alignments
+
+    def write(self, number: int) -> Any:
         """Return a parsed document with the translations of its sentences."""
         parsed, passages = self._parsed[number]
+        ranges, texts, alignments = self._translated
+        self._translated = [], [], []
         by_passage: dict[int, list[Sentence]] = {id(passage): [] for passage in passages}
         sentences = []
         for passage, *others in ranges:
