@@ -16,7 +16,7 @@ from dragoman.nn.mixture import ExpertsConfig
 from dragoman.nn.normalisation import BatchNormConfig
 from dragoman.tasks.translation.objectives.sequence_reward import SequenceReward, SequenceRewardConfig
 from dragoman.training.machine.journal import Journal
-from dragoman.training.machine.threads import Threads, build_threads
+from dragoman.training.machine.threads import Threads, build_threads, one_core_for
 from dragoman.training.objectives.cross_entropy import CrossEntropy
 from dragoman.training.objectives.objective import TrainingPoint
 from dragoman.training.objectives.r_drop import RDrop
@@ -138,3 +138,19 @@ def test_indivisible_models_and_losses_get_no_threads() -> None:
     assert count(mixed, plain, "cpu", 2, 4096) == 1
     rewarded = SequenceReward(CrossEntropy(), SequenceRewardConfig(), tokenizers.target)
     assert count(tiny_model(tiny_config(), tokenizers), rewarded, "cpu", 2, 4096) == 1
+
+
+def test_short_operations_use_one_core_and_give_the_others_back() -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with one_core_for(1000):
+            assert torch.get_num_threads() == 1
+        assert torch.get_num_threads() == 2
+        with one_core_for(10**9):
+            assert torch.get_num_threads() == 2
+        with pytest.raises(KeyError), one_core_for(1000):
+            raise KeyError
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)

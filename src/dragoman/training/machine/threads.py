@@ -1,7 +1,8 @@
-"""`Threads`: a thread pool that computes the gradients of the parts of a batch in parallel."""
+"""`Threads`, a thread pool that computes the gradients of the parts of a batch in parallel, and the use of one core."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from typing import TypeVar
 
 import torch
@@ -13,6 +14,30 @@ Result = TypeVar("Result")
 _MIN_TOKENS = 256
 """Minimum number of target tokens per thread. With fewer tokens, summing the threads' gradients takes too long: of 512
 tokens, two threads computed 12% more per second than one operation at a time (docs/EXPERIMENTS.md)."""
+
+
+_SERIAL = 10_000_000
+"""Number of elements below which a pass over all parameters uses one core."""
+
+
+@contextmanager
+def one_core_for(elements: int) -> Iterator[None]:
+    """Use one core for PyTorch's operations in this thread within this context, if they are short.
+
+    Operations that cores share end with a barrier, at which the other cores spin until the next one. If something else
+    needs a core, the barrier of a pass over 4 million numbers lasts up to 0.1 s instead of 2 ms (docs/EXPERIMENTS.md).
+
+    elements: number of elements of an operation.
+    """
+    cores = torch.get_num_threads()
+    if elements >= _SERIAL or cores == 1:
+        yield
+        return
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(cores)
 
 
 class Threads:

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.checkpoint.tensors import fill
+from dragoman.training.machine.threads import one_core_for
 
 
 class ParameterAverage:
@@ -26,7 +27,10 @@ class ParameterAverage:
     def update(self, step: int) -> None:
         """Add the parameters after update `step`, counted from 1."""
         decay = min(self.decay, (1 + step) / (10 + step))
-        torch._foreach_lerp_(list(self.shadow.values()), [self._parameters[name] for name in self.shadow], 1 - decay)
+        averages = list(self.shadow.values())
+        parameters: list[Tensor] = [self._parameters[name] for name in self.shadow]
+        with one_core_for(sum(each.numel() for each in averages)):
+            torch._foreach_lerp_(averages, parameters, 1 - decay)
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
         """Restore a saved `shadow`."""

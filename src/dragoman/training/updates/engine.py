@@ -22,7 +22,7 @@ from dragoman.training.config import LoopConfig
 from dragoman.training.machine.compilation import explain_compiler_errors
 from dragoman.training.machine.journal import Journal
 from dragoman.training.machine.precision import LossScale
-from dragoman.training.machine.threads import Threads
+from dragoman.training.machine.threads import Threads, one_core_for
 from dragoman.training.objectives.objective import Loss, TrainingPoint
 from dragoman.training.optimisers.layers import set_rate
 from dragoman.training.profiling.profile import NullProfiler
@@ -83,6 +83,7 @@ class Engine:
         self.journal, self.threads, self.captured, self.copies = journal, threads, captured, copies
         self.profile = NullProfiler()
         self._scale = 1.0  # the current loss scale
+        self._elements = sum(each.numel() for each in parallel.trained.parameters())
         stored = parallel.trained.state_dict(keep_vars=True).values()
         self._statistics = [tensor for tensor in stored if not isinstance(tensor, nn.Parameter)]
 
@@ -123,12 +124,12 @@ class Engine:
         with explain_compiler_errors():
             self._scale = 1.0 if loss_scale is None else loss_scale.value
             losses = self._forward_and_backward(update, point, tokens)
-        with self.profile.phase("clipping"):
+        with self.profile.phase("clipping"), one_core_for(self._elements):
             norm = gather_full(self._clip_gradients())
         overflowed = loss_scale is not None and not norm.isfinite()
         if loss_scale is not None:
             loss_scale.update(overflowed, point.step)
-        with self.profile.phase("optimiser"):
+        with self.profile.phase("optimiser"), one_core_for(self._elements):
             if overflowed:
                 self.optimiser.zero_grad(set_to_none=True)
             else:
