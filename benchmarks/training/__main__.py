@@ -197,9 +197,9 @@ class Measurement:
     def curves(self) -> None:
         """Return losses of 200 updates, window by window."""
         kinds: dict[str, tuple[bool, dict[str, Any]]] = {
-            "dragoman bf16": (True, {}),
-            "dragoman fp32": (False, {}),
-            "reference": (False, {"reference": True}),
+            "dragoman bf16": (True, {"packed": True}),
+            "dragoman fp32": (False, {"packed": True}),
+            "reference": (False, {"reference": True, "packed": True}),
         }
         found: dict[str, list[list[float]]] = {kind: [] for kind in kinds}
         number = 0
