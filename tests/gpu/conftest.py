@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.fixtures.triton_interpreter import interpreted_ranges
+from triton_interpreter import interpreted_ranges
 
 __all__ = ["interpreted_ranges"]
 

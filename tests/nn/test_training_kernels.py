@@ -1,20 +1,25 @@
 """The kernels of training against PyTorch: in C, and in Triton on a GPU, or on a CPU with TRITON_INTERPRET=1."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from tests.fixtures.triton_interpreter import INTERPRETED, interpreted_ranges
+from sanitizers import check_with_sanitizers
 from torch import Tensor
 from torch.nn import functional
+from triton_interpreter import INTERPRETED, interpreted_ranges
 
 from dragoman.data.batches.batch import collate
 from dragoman.data.batches.shapes import BatchShapes
 from dragoman.models.kinds.encoder_decoder import ModelConfig
+from dragoman.native.build import compiled_library
+from dragoman.native.compiler import TRAINING, available
+from dragoman.native.training import declared
 from dragoman.nn import dropout, feedforward, linear, normalisation, residual
 from dragoman.nn.attention import packed
-from dragoman.nn.kernels import attention, cross_entropy
+from dragoman.nn.kernels import attention, cpu, cross_entropy
 from dragoman.nn.kernels import check as check_kernels
 from dragoman.nn.kernels import linear as products
 from dragoman.nn.kernels import residual as sums
@@ -28,10 +33,17 @@ from dragoman.training.objectives.cross_entropy import CrossEntropy
 __all__ = ["interpreted_ranges"]
 
 
-@pytest.fixture(autouse=True, params=["C", "Triton"])
+OTHERS = {f"C {each.name}": each for each in available()[1:]}
+"""Instruction sets that this processor has, besides the best."""
+
+
+@pytest.fixture(autouse=True, params=["C", *OTHERS, "Triton"])
 def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[torch.device]:
-    """The device of all tensors, whose kernels are in the language of this parameter."""
+    """The device of all tensors, whose kernels are in the language and for the instructions of this parameter."""
     found = torch.device("cpu")
+    if request.param in OTHERS:
+        library = declared(compiled_library(OTHERS[request.param], TRAINING))
+        monkeypatch.setattr(cpu, "library", lambda: library)
     if request.param == "Triton":
         pytest.importorskip("triton")
         if not (INTERPRETED or torch.cuda.is_available()):
@@ -148,8 +160,8 @@ def test_projections_and_rotation_of_self_attention(bias: bool, combined: bool) 
             functional.linear(rows, weight, each).view(len(rows), heads, -1)
             for weight, each in zip(weights, biases, strict=True)
         )
-        rotated = [relation.rotate(each.transpose(0, 1)[None], 0)[0].transpose(0, 1) for each in (query, keys)]
-        expected.append(attend(*rotated, values, 0.4, True).flatten(1))
+        query, keys = (relation.rotate(each.transpose(0, 1)[None], 0)[0].transpose(0, 1) for each in (query, keys))
+        expected.append(attend(query, keys, values, 0.4, True).flatten(1))
     result = functional.linear(torch.cat(expected), *output) if combined else torch.cat(expected)
     parameters = [*weights, *biases, *(output if combined else [])]
     check(found, result, [states, *(each for each in parameters if each is not None)], 1e-3)
@@ -258,3 +270,11 @@ def test_kernels_are_compared_before_their_first_use(monkeypatch: pytest.MonkeyP
     assert check_kernels.differing_kernel(device, dtype) is None
     monkeypatch.setattr(sums, "normalised", lambda states, *_, **__: states * 2)
     assert check_kernels.differing_kernel(device, dtype) == "layer normalisation"
+
+
+@pytest.mark.slow
+def test_sanitizers_find_no_errors(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    if request.node.callspec.params["device"] != "C":
+        pytest.skip("compiled once, for the best instructions")
+    steps = Path(__file__).parents[1] / "training" / "optimisers" / "test_muon_in_c.py"
+    check_with_sanitizers([Path(__file__), steps], "not Triton and not sanitizers", tmp_path)

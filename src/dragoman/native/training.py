@@ -3,6 +3,7 @@
 import ctypes
 from ctypes import POINTER, Structure, c_float, c_int32, c_int64, c_void_p
 from functools import cache
+from pathlib import Path
 
 from dragoman.native.build import best_library, load
 from dragoman.native.compiler import TRAINING
@@ -51,7 +52,12 @@ _WITHOUT_RESULT = ("drop", "normalise", "rotate", "narrow", "sum_widened")
 @cache
 def library() -> ctypes.CDLL:
     """Return the library, which is compiled if necessary. Raises NoLibraryError."""
-    found = load(best_library(TRAINING), TRAINING)
+    return declared(best_library(TRAINING))
+
+
+def declared(path: Path) -> ctypes.CDLL:
+    """Return a compiled library with the types of its functions."""
+    found = load(path, TRAINING)
     pointer, size, count, number = c_void_p, c_int64, c_int32, c_float
     rows = POINTER(Rows)
     declarations = {

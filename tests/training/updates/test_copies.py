@@ -34,8 +34,10 @@ def model(**settings: Any) -> Seq2Seq:
 
 def batch(seed: int, packed: int = 256) -> Batch:
     draw = torch.Generator().manual_seed(seed)
-    sides = [[torch.randint(4, 60, (row % 9,), generator=draw).tolist() for row in range(1, 20)] for _ in range(2)]
-    return BatchShapes((400, 400), packed=packed).apply(collate(*sides, range(19)))
+    source, target = [
+        [torch.randint(4, 60, (row % 9,), generator=draw).tolist() for row in range(1, 20)] for _ in range(2)
+    ]
+    return BatchShapes((400, 400), packed=packed).apply(collate(source, target, range(19)))
 
 
 def gradients(
