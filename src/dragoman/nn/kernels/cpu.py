@@ -110,7 +110,7 @@ def differentiate_logits(
     logits: Tensor, labels: Tensor, kept: Tensor, losses: tuple[Tensor, Tensor], smoothing: float
 ) -> None:
     """See `Kernels.differentiate_logits`. Raises MemoryError."""
-    addresses = (each.data_ptr() for each in (logits, labels.contiguous(), kept.contiguous(), *losses))
+    addresses = (each.data_ptr() for each in (logits, labels, kept, *losses))
     _check(library().dragoman_training_differentiate_entropy(*addresses, *logits.shape, smoothing, _wide(logits)))
 
 

@@ -13,6 +13,7 @@ def differentiate_logits(logits: Tensor, labels: Tensor, kept: Tensor, smoothing
     logits[label], both (n,) float32. In the smoothed loss, the part of the other entries is linear in the logits, so
     its gradient is a constant, which the caller adds.
     """
+    labels, kept = labels.contiguous(), kept.contiguous()
     losses = torch.empty_like(kept), torch.empty_like(kept)
     kernels(logits.device).differentiate_logits(logits, labels, kept, losses, smoothing)
     return losses
