@@ -228,8 +228,8 @@ def test_the_gradient_of_logits(size: int) -> None:
     logits, labels = 5 * torch.randn(9, size), torch.randint(size, (9,))
     kept = torch.tensor([1.0] * 8 + [0.0])
     found = logits.clone()
-    columns = (each[:, None].expand(-1, 3).contiguous()[:, 1] for each in (labels, kept))  # not contiguous
-    losses, label_logits = differentiate_logits(found, *columns, 0.1)
+    columns = [each[:, None].expand(-1, 3).contiguous()[:, 1] for each in (labels, kept)]  # not contiguous
+    losses, label_logits = differentiate_logits(found, columns[0], columns[1], 0.1)
     expected = logits.softmax(1) - 0.9 * functional.one_hot(labels, size)
     torch.testing.assert_close(found, expected * kept[:, None], rtol=1e-4, atol=1e-5)
     entropies = functional.cross_entropy(logits, labels, reduction="none")
