@@ -16,24 +16,25 @@ class Table:
     """Rows with equal numbers of cells, of which the first is the header.
 
     right: the index of the first column that is aligned to the right, such as 1 for names followed by numbers; None if
-    all columns are aligned to the left.
+    all columns are aligned to the left. names: the number of first columns that say what a row is about.
     """
 
     rows: Sequence[Sequence[str]]
     right: int | None = None
+    names: int = 1
 
     def text(self) -> str:
         """Return one line per row, with columns that are padded to the same width.
 
         If the lines would be wider than `TEXT_WIDTH`, the table is divided into several below one another, all of which
-        have the first column.
+        have the columns of names.
         """
         widths = [max(map(cell_len, column)) for column in zip(*self.rows, strict=True)]
         return "\n\n".join(
             "\n".join(
                 _GAP.join(self._pad(row[each], each, widths[each]) for each in chosen).rstrip() for row in self.rows
             )
-            for chosen in _blocks(widths)
+            for chosen in _blocks(widths, self.names)
         )
 
     def markdown(self) -> list[str]:
@@ -67,13 +68,14 @@ class Table:
         return self.right is not None and column >= self.right
 
 
-def _blocks(widths: Sequence[int]) -> Iterator[list[int]]:
-    """Yield the columns of each part of a table that fits; every part has the first column and at least one other."""
-    block, used = [0], widths[0]
-    for column, width in enumerate(widths[1:], 1):
-        if len(block) > 1 and used + len(_GAP) + width > TEXT_WIDTH:
+def _blocks(widths: Sequence[int], names: int) -> Iterator[list[int]]:
+    """Yield the columns of each part of a table that fits; every part has the first columns and at least one other."""
+    first, start = list(range(names)), sum(widths[:names]) + len(_GAP) * (names - 1)
+    block, used = [*first], start
+    for column, width in enumerate(widths[names:], names):
+        if len(block) > names and used + len(_GAP) + width > TEXT_WIDTH:
             yield block
-            block, used = [0], widths[0]
+            block, used = [*first], start
         block.append(column)
         used += len(_GAP) + width
     yield block

@@ -48,7 +48,7 @@ class GridResults(TrainingResult):
         first = next(iter(self.settings.values()))
         header = [*short_names(list(first)).values(), *(score.name for score in self.validation.scores)]
         rows = ([*map(_shown, self.settings[name].values()), *_scores(each)] for name, each in self.runs.items())
-        return Table([header, *rows])
+        return Table([header, *rows], names=len(first))
 
     @property
     def _title(self) -> str:

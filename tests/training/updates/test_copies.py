@@ -115,6 +115,31 @@ def test_models_with_auxiliary_losses_are_computed_by_autocast(tmp_path: Path) -
     assert engine.copies is None
 
 
+def test_layers_that_mix_precisions_are_computed_by_autocast(tmp_path: Path) -> None:
+    """Layers of users may have tables in float32."""
+    table = torch.eye(32)
+
+    class Own(torch.nn.Module):
+        def forward(self, states: Tensor, *_: Any) -> Tensor:
+            return states @ table
+
+    trained = model()
+    trained.encoder.norm = Own()
+    _, loss, engine = gradients(tmp_path, trained, copies_of(trained))
+    assert engine.copies is None and loss > 0
+
+
+def test_other_errors_of_a_pass_are_raised(tmp_path: Path) -> None:
+    class Wrong(torch.nn.Module):
+        def forward(self, states: Tensor, *_: Any) -> Tensor:
+            raise RuntimeError("shapes differ")
+
+    trained = model()
+    trained.encoder.norm = Wrong()
+    with pytest.raises(RuntimeError, match="shapes differ"):
+        gradients(tmp_path, trained, copies_of(trained))
+
+
 def test_only_losses_of_one_pass_in_bfloat16_are_computed_so() -> None:
     assert copies_of(model()) is not None
     assert copies_of(model(), RDrop(CrossEntropy(), 1.0)) is None

@@ -13,6 +13,9 @@ from dragoman.nn.kernels.choice import kernels_run
 from dragoman.training.objectives.objective import StaticObjective
 from dragoman.training.ranks.ranks import Runtime
 
+_MIXED_PRECISIONS = "same dtype", "expected scalar type"
+"""Parts of PyTorch's messages for operations on tensors of different precisions."""
+
 
 class NotStatic(Exception):
     """The pass does more than computing a loss and its gradients. The message completes "because …"."""
@@ -70,10 +73,15 @@ class ParameterCopies:
 def static_sums(model: nn.Module, objective: Any, batch: Any, step: int) -> tuple[Tensor, Tensor]:
     """Return the summed loss and the summed cross-entropy of a batch. objective: a `StaticObjective`.
 
-    Raises NotStatic if the model has auxiliary losses or counters.
+    Raises NotStatic if the model has auxiliary losses or counters, or if it needs autocast.
     """
-    with collecting(step) as auxiliary:
-        total, cross_entropy = objective.static_sums(model, batch)
+    try:
+        with collecting(step) as auxiliary:
+            total, cross_entropy = objective.static_sums(model, batch)
+    except RuntimeError as error:
+        if any(words in str(error) for words in _MIXED_PRECISIONS):  # such as the tables of a user's own layer
+            raise NotStatic("an operation of the model mixes precisions") from None
+        raise
     if auxiliary.penalties or auxiliary.decisions or auxiliary.counts:
         raise NotStatic("the model has auxiliary losses or counters")
     return total, cross_entropy
