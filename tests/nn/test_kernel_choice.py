@@ -14,7 +14,7 @@ CPU = torch.device("cpu")
 
 @pytest.fixture(autouse=True)
 def forgotten() -> Iterator[None]:
-    """The choice is made anew in each test."""
+    """Each test makes the choice again."""
     choice.kernels_run.cache_clear()
     yield
     choice.kernels_run.cache_clear()

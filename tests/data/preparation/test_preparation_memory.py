@@ -1,7 +1,8 @@
 """Memory does not grow with the corpus: preparing and planning six times the text takes no more memory."""
 
+import gc
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,15 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
         (chunks, "BYTES", 8192),
     ):
         monkeypatch.setattr(module, name, value)
+
+
+@pytest.fixture(autouse=True)
+def usual_collection() -> Iterator[None]:
+    """Garbage is collected as often as in programs, and not as rarely as in tests, for it counts as memory."""
+    thresholds = gc.get_threshold()
+    gc.set_threshold(700, 10, 10)
+    yield
+    gc.set_threshold(*thresholds)
 
 
 def grows(peak: Callable[[Path, int], int], folder: Path, small: int, large: int) -> bool:
