@@ -79,6 +79,41 @@ def test_signs_move_with_their_words(before: str, after: str) -> None:
     assert translated(f"<p>{before}</p>", write=reversed_order)[0] == f"<p>{after}</p>"
 
 
+@pytest.mark.parametrize(
+    ("before", "read", "after"),
+    [
+        ("at 10<sup>6</sup>Hz now", "at 10Hz now", "NOW 10<sup>6</sup>Hz AT"),
+        ("some m<sup>2</sup>/s here", "some m/s here", "HERE m<sup>2</sup>/s SOME"),
+        ("a CO<sub>2</sub>-neutral cat", "a CO-neutral cat", "CAT CO<sub>2</sub>-neutral A"),
+        ("the cat<sup>3</sup>'s bed", "the cat's bed", "BED cat<sup>3</sup>'s THE"),
+    ],
+)
+def test_signs_stay_within_their_words(before: str, read: str, after: str) -> None:
+    assert translated(f"<p>{before}</p>", write=reversed_order) == (f"<p>{after}</p>", [read])
+
+
+def test_signs_stay_at_a_part_of_a_word_that_becomes_two() -> None:
+    write: Write = lambda words: [  # noqa: E731
+        (part, index) for index, word in enumerate(words) for part in (["10", "Hz"] if word == "10Hz" else [word])
+    ]
+    assert translated("<p>at 10<sup>6</sup>Hz</p>", write=write)[0] == "<p>at 10<sup>6</sup> Hz</p>"
+
+
+@pytest.mark.parametrize(
+    ("before", "read", "after"),
+    [
+        (r"Some 10\textsuperscript{6} cats", "Some 10 cats", r"SOME 10\textsuperscript{6} CATS"),
+        ("Some 10$^6$ cats", "Some 10 cats", "SOME 10$^6$ CATS"),
+        (r"Some m\(^{-3}\) of CO$_{2}$", "Some m of CO", r"SOME M\(^{-3}\) OF CO$_{2}$"),
+        (r"At 20$^\circ$C or H$_2$O", "At 20C or H2O", r"AT 20$^\circ$C OR H$_2$O"),
+        (r"The cat$^\dagger$ ran~\citep[p.~2]{a}.", "The cat ran.", r"THE CAT$^\dagger$ RAN~\citep[p.~2]{a}."),
+        (r"A value of $x^2$ and $^{14}$C", r"A value of x^2 and ^{14}C", r"A VALUE OF $x^2$ AND $^{14}$C"),
+    ],
+)
+def test_signs_in_latex(before: str, read: str, after: str) -> None:
+    assert translated(before, "latex") == (after, [read])
+
+
 def test_a_raised_part_without_a_counterpart_raises_no_word() -> None:
     write: Write = lambda words: [({"3rd": "dritte"}.get(word, word), index) for index, word in enumerate(words)]  # noqa: E731
     assert translated("<p>The 3<sup>rd</sup> cat</p>", write=write)[0] == "<p>The dritte<sup></sup> cat</p>"

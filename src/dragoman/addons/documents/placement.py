@@ -217,6 +217,9 @@ class Placement:
         found = [j for j in self._links.get(source_word, ()) if within[0] <= j < within[1]]
         middle = sum(self._source_words[source_word]) / 2
         word = (min(found) if is_leading else max(found)) if found else self._word_near(middle, within)
+        part = self._source[self._source_words[source_word][0] : position].casefold()
+        if not is_leading and position < self._source_words[source_word][1]:  # the word may have become several
+            word = next((j for j in found if self._target[slice(*self._target_words[j])].casefold() == part), word)
         begin, end = self._target_words[word]
         if is_leading:
             return self._avoid_dividing(begin)

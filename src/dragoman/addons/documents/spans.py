@@ -12,12 +12,14 @@ class Point:
     """A mark that neither opens nor closes a span. position: the index of the character that the mark precedes.
 
     is_break: whether the mark divides the sentence into sections. must_contain_text: whether these must not be empty.
+    is_raised: whether the mark is a sign at a word, such as an exponent.
     """
 
     position: int
     raw: Raw
     is_break: bool = False
     must_contain_text: bool = False
+    is_raised: bool = False
 
 
 @dataclass
@@ -56,7 +58,8 @@ class Span:
         return not text[section.begin : self.begin].strip() and not text[self.end : section.end].strip()
 
     def edges(self) -> Iterator[int]:
-        """Yield where the spans in this span begin and end."""
+        """Yield where the spans in this span begin and end, and where signs are."""
+        yield from (point.position for point in self.points if point.is_raised)
         for span in self.spans:
             yield from (span.begin, span.end)
             yield from span.edges()
@@ -102,7 +105,8 @@ def span_tree(marks: Sequence[Mark], length: int) -> Span:
     open_spans = [root]
     for mark in marks:
         if mark.kind in ("empty", "break"):
-            point = Point(mark.position, mark.raw, mark.kind == "break", mark.must_contain_text)
+            is_raised = mark.style == "raised"
+            point = Point(mark.position, mark.raw, mark.kind == "break", mark.must_contain_text, is_raised)
             open_spans[-1].points.append(point)
         elif mark.kind == "open":
             span = Span(

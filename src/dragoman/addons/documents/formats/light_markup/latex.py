@@ -12,6 +12,8 @@ from dragoman.addons.documents.formats.light_markup.latex_commands import (
     CHARACTERS,
     KEPT_ENVIRONMENTS,
     LEADING_ARGUMENTS,
+    RAISED,
+    RAISED_COMMANDS,
     SEPARATE,
     SPAN,
     combined,
@@ -37,6 +39,13 @@ _TOKEN = re.compile(
 _ARGUMENT = re.compile(r"[ \t]*(?:\r?\n[ \t]*)?(?=[\[{])")
 _NAME = re.compile(r"\{([^{}\r\n]*)\}")
 _SIGNS = {"``": "“", "''": "”", "---": "—", "--": "–", "<<": "«", ">>": "»", ",,": "„"}
+_RAISED = re.compile(
+    r"(?P<open>(?:\$|\\\()[ ]?[\^_](?P<brace>\{{)?)(?:(?P<command>{})"
+    r"|(?P<sign>[0-9A-Za-z]|(?(brace)[0-9A-Za-z+*,.-]{{1,20}})))(?P<close>(?(brace)\}})[ ]?(?:\$|\\\)))".format(
+        "|".join(rf"\\{name}" for name in RAISED_COMMANDS)
+    )
+)
+_CITATION = re.compile(r"\\[A-Za-z]*cite[A-Za-z]*\*?(?![A-Za-z])")
 _LONGEST_ARGUMENT, _LONGEST_FORMULA = 20_000, 5000
 _DEEPEST = 20
 """The deepest nesting of texts such as notes."""
@@ -127,6 +136,8 @@ class _Reader:
             builder.add_mark("empty", (raw,))
         elif kind == "comment":  # without a line end, it would comment out what follows it
             self._separate(raw)
+        elif kind == "blank" and raw == "~" and _CITATION.match(self._text, token.end(), end):
+            builder.add_mark("empty", (raw,))
         elif kind == "blank":
             builder.add_blank(raw)
         elif kind in ("paragraph", "break"):
@@ -145,7 +156,7 @@ class _Reader:
 
     def _open(self, raw: str, name: str) -> None:
         """Open a span, which the partner of its brace closes."""
-        style: Style = "separate" if name in SEPARATE else "emphasis"
+        style: Style = "separate" if name in SEPARATE else "raised" if name in RAISED else "emphasis"
         self._builder.add_mark("open", (raw,), f"{name} {len(self._closings)}", style=style, must_contain_text=True)
         self._closings.append(f"{name} {len(self._closings)}")
 
@@ -163,6 +174,11 @@ class _Reader:
         raw = self._text[token.start() : found]
         if token.lastgroup == "display":
             self._separate(raw)
+        elif (sign := _raised_sign(self._text, token.start(), raw)) is not None:
+            self._builder.add_mark("open", (sign["open"],), "formula", style="raised")
+            for character in [sign["command"]] if sign["command"] else sign["sign"]:
+                self._builder.add_text(RAISED_COMMANDS.get(character[1:], character), character)
+            self._builder.add_mark("close", (sign["close"],), "formula")
         else:
             self._builder.add_code(raw.strip("$\\()[]"), raw)
         return found
@@ -279,6 +295,11 @@ def _formula_end(text: str, at: int, end: int, closing: str) -> int:
     if found < 0 or "\n\n" in text[at:found]:
         return at
     return found + len(closing)
+
+
+def _raised_sign(text: str, begin: int, formula: str) -> "re.Match[str] | None":
+    """Return the match of a formula that is only an exponent or an index of the word before it, as in `10$^6$`."""
+    return None if not begin or text[begin - 1].isspace() or text[begin - 1] == "~" else _RAISED.fullmatch(formula)
 
 
 def _matching_braces(text: str) -> dict[int, int]:

@@ -10,6 +10,9 @@ ARGUMENTS = frozenset(
 """Commands whose argument is a text of its own."""
 
 SEPARATE = frozenset(("href", "hyperref"))
+RAISED = frozenset(("textsuperscript", "textsubscript"))
+RAISED_COMMANDS = {"circ": "°", "prime": "′", "dagger": "†", "ddagger": "‡", "ast": "*", "star": "*"}
+"""The characters of commands that are the exponent of a formula."""
 
 SPAN = ARGUMENTS | frozenset(
     "textbf textit emph textsl textsc textrm textsf textmd textup textnormal underline uline sout href hyperref "
