@@ -31,21 +31,23 @@ def render_translation(sentence: Sentence, translation: str, links: Links) -> Ra
     code: dict[Range, str] = {}
     root = span_tree(sentence.marks, len(sentence.text))
     pairs = set(links)
-    placed_sources = set[Range]()
+    words, target_words = word_spans(sentence.text), word_spans(translation)
+    taken, taken_sources = bytearray(len(translation)), bytearray(len(sentence.text))
     for position, text, raw in sorted([*sentence.code, *sentence.kept], key=lambda piece: -len(piece[1])):
-        found = _find_code(text, translation, code)
+        found = _find_code(text, translation, taken)
         if not found:  # the model omitted the code, so it is placed like a mark
             root.points.append(_omitted(sentence.text, position, text, raw))
             continue
         source_range = (position, position + len(text))
-        source_words = _words_in(sentence.text, source_range)
+        source_words = _words_in(words, source_range)
         code_range = found[0]
         if 1 < len(found) <= _MOST_OCCURRENCES:  # the text may also occur as a word that is not code
-            before = sum(begin < position for begin, _ in _find_code(text, sentence.text, placed_sources))
-            code_range = _aligned(found, before, source_words, translation, pairs=pairs)
-        placed_sources.add(source_range)
+            before = sum(begin < position for begin, _ in _find_code(text, sentence.text, taken_sources))
+            code_range = _aligned(found, before, source_words, target_words, pairs=pairs)
+        for places, (begin, end) in ((taken_sources, source_range), (taken, code_range)):
+            places[begin:end] = b"\1" * (end - begin)
         code[code_range] = raw
-        pairs = _link_exclusively(pairs, source_words, _words_in(translation, code_range))
+        pairs = _link_exclusively(pairs, source_words, _words_in(target_words, code_range))
     placed = Placement(sentence.text, translation, pairs, root, list(code)).place()
     return tuple(_write(placed, translation, code, sentence))
 
@@ -294,8 +296,8 @@ def _leading_punctuation(word: str) -> int:
     return next((index for index, character in enumerate(word) if character.isalnum()), 0)
 
 
-def _find_code(text: str, translation: str, used: Collection[Range]) -> list[Range]:
-    """Find a text in the translation, outside the `used` ranges.
+def _find_code(text: str, translation: str, taken: bytearray) -> list[Range]:
+    """Find a text in the translation. taken: for each character of the translation, 1 if it must not be part of it.
 
     If some occurrences are separate words, only these are returned. A text in other capitals is found if there is no
     other.
@@ -304,7 +306,7 @@ def _find_code(text: str, translation: str, used: Collection[Range]) -> list[Ran
     begin = translation.find(text)
     while begin >= 0:
         end = begin + len(text)
-        if not any(begin < other[1] and end > other[0] for other in used):
+        if 1 not in taken[begin:end]:
             unused.append((begin, end))
         begin = translation.find(text, begin + 1)
     if (
@@ -312,7 +314,7 @@ def _find_code(text: str, translation: str, used: Collection[Range]) -> list[Ran
         and len(lower := translation.lower()) == len(translation)
         and (lower, text) != (translation, text.lower())
     ):
-        return _find_code(text.lower(), lower, used)
+        return _find_code(text.lower(), lower, taken)
     separate_words = [
         each
         for each in unused
@@ -322,21 +324,26 @@ def _find_code(text: str, translation: str, used: Collection[Range]) -> list[Ran
 
 
 def _aligned(
-    ranges: Sequence[Range], before: int, source: Sequence[int], translation: str, *, pairs: Collection[tuple[int, int]]
+    ranges: Sequence[Range],
+    before: int,
+    source: Sequence[int],
+    target_words: Sequence[Range],
+    *,
+    pairs: Collection[tuple[int, int]],
 ) -> Range:
     """Return the occurrence of a text that is aligned with most of the `source` words, of several the one in the same
     order. before: the number of occurrences before it in the source."""
 
     def score(index: int) -> tuple[int, int]:
-        words = _words_in(translation, ranges[index])
+        words = _words_in(target_words, ranges[index])
         return sum((i, j) in pairs for i in source for j in words), -abs(index - before)
 
     return ranges[max(range(len(ranges)), key=score)]
 
 
-def _words_in(text: str, characters: Range) -> list[int]:
+def _words_in(words: Sequence[Range], characters: Range) -> range:
     begin, end = characters
-    return [word for word, (first, last) in enumerate(word_spans(text)) if first < end and last > begin]
+    return range(bisect_right(words, begin, key=_end), bisect_left(words, end, key=_begin))
 
 
 def _link_exclusively(
