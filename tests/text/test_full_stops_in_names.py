@@ -18,6 +18,8 @@ pytest.importorskip("sentencex")
         ("de", "Sie kommt am 3.Mai mit System.Windows.Forms wieder."),
         ("fr", "Le programme (.NET) est bon."),
         ("ru", "Это System.IO для нас."),
+        ("en", "They write C#.NET and get().Then(x) here."),
+        ("en", "See Eq.(2) and cf.[3, 4] for more."),
     ],
 )
 def test_names_stay_in_one_sentence(language: str, text: str) -> None:
@@ -31,6 +33,7 @@ def test_names_stay_in_one_sentence(language: str, text: str) -> None:
         ("en", "It was in 2007.", "Then it ran."),
         ("de", "Die Kuh steht im Stall.", "Dann geht sie."),
         ("ru", "Она спит.", "Он идёт."),
+        ("en", "The cow (a big one) (yes).", "Then it ran."),
     ],
 )
 def test_sentences_without_a_blank_between_them(language: str, one: str, other: str) -> None:

@@ -5,15 +5,27 @@ from bisect import bisect_left
 from functools import cache, lru_cache
 from typing import Literal, NamedTuple
 
+import regex
+
 Normalization = Literal["nfc", "nfkc", "none"]
 """Normalisation forms of UAX #15, and `none`."""
 
-ODD_SPACES = "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
+ODD_SPACES = "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
 """Spaces of typesetting, with and without line breaks, which mean the same as an ordinary space."""
 
-INVISIBLE = "\u00ad\u200b\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff"
+CONTROLS = "".join(map(chr, [*range(9), *range(0x0E, 0x1C), 0x1F, *range(0x7F, 0x85), *range(0x86, 0xA0)]))
+"""Control characters that do not separate lines."""
+
+_DIRECTIONS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+INVISIBLE = f"{_DIRECTIONS}\u00ad\u034f\u180e\u200b\u2060\u2061\u2062\u2063\u2064\ufeff\ufff9\ufffa\ufffb"
 """Characters that are not displayed and change no word: hyphenation, line breaks, directions, byte order marks. Joiners
 (U+200C, U+200D) are not among them, because they distinguish words of Persian and of Indic languages."""
+
+STRAY_JOINERS = regex.compile(
+    r"(?<![\u0600-\u109f\u1780-\u18af\ufb50-\ufefc])[\u200c\u200d]++(?=[\x00-\u05ff\u1e00-\u200a\u3000-\ud7ff]|\Z)"
+    r"|(?<=[\p{Latin}\p{Greek}\p{Cyrillic}])[\ufe00-\ufe0f]"
+)
+"""Joiners and selectors of variants beside letters that have no such forms."""
 
 
 def normalise(text: str, form: Normalization) -> str:

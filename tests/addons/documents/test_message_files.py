@@ -155,3 +155,9 @@ def test_fluent() -> None:
         translated("a = b\nc = { $x", "fluent")
     with pytest.raises(DocumentError, match="line 1: placeables are nested too deeply"):
         translated("a = " + "{" * 99, "fluent")
+
+
+def test_placeables_of_any_length_are_kept() -> None:
+    long = "{ DATETIME($a, " + ", ".join(f'option{number}: "long"' for number in range(20)) + ") }"
+    given = f"a = at {long}\nb = some cows\n"
+    assert translated(given, "fluent") == given.replace("some cows", "SOME COWS")

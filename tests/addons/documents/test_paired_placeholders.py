@@ -1,12 +1,13 @@
 """Placeholders that begin and end an element stay around its words, in this order."""
 
 import json
+import re
 
 import pytest
 from stand_in_translators import StandIn, backwards
 
 from dragoman.addons.documents.document import translate_document
-from dragoman.addons.documents.formats.messages.paired_placeholders import paired_placeholders
+from dragoman.addons.documents.formats.messages.paired_placeholders import glued_pairs, paired_placeholders
 
 pytest.importorskip("sentencex")
 
@@ -42,12 +43,31 @@ def test_tags_as_separate_codes() -> None:
 
 @pytest.mark.parametrize(
     ("opening", "closing"),
-    [("{linkStart}", "{linkEnd}"), ("%{bold_open}", "%{bold_close}"), ("{{#em}}", "{{/em}}"), ("{#b}", "{/b}")],
+    [
+        *[("{linkStart}", "{linkEnd}"), ("%{bold_open}", "%{bold_close}"), ("{{#em}}", "{{/em}}"), ("{#b}", "{/b}")],
+        *[("{openTag}", "{closeTag}"), ("%{b}", "%{/b}"), ("[url=x]", "[/url]"), ("%(link_start)s", "%(link_end)s")],
+        *[("%1$s", "%2$s"), ("%s", "%s"), ("%(start)s", "%(end)s"), ("{0}", "{1}"), ("$1", "$2")],
+    ],
 )
 def test_placeholders_of_messages(opening: str, closing: str) -> None:
     text = json.dumps({"a": f"Two {opening}big cats{closing} run"})
     found = translate_document(StandIn(backwards), text, format="json").text  # type: ignore[arg-type]
     assert json.loads(found)["a"] == f"RUN {opening}CATS BIG{closing} TWO"
+
+
+def test_a_section_of_a_name_contains_the_value_of_the_name() -> None:
+    assert {index: role.kind for index, role in paired_placeholders(["{{#a}}", "{{a}}", "{{/a}}"]).items()} == {
+        0: "open",
+        2: "close",
+    }
+
+
+@pytest.mark.parametrize(
+    "text", ["{0}的{1}。", "{0} cats {1}", "%s cats, %scats", "{0}MB of {1}MB", "a{0}b {1}", "{a}x{b}"]
+)
+def test_values_beside_words_are_no_pairs(text: str) -> None:
+    found = re.finditer(r"\{\w\}|%s", text)
+    assert not glued_pairs(text, [each.span() for each in found])
 
 
 def test_other_placeholders_are_no_pairs() -> None:

@@ -296,3 +296,16 @@ def test_only_the_empty_segments_of_a_target_are_translated() -> None:
         after = translated(OLD.format(f"<trans-unit id='1'>{source}{target.format(empty)}</trans-unit>"))
         full = target.format('>A <x id="2"/>HEN.</mrk>').replace('"x"', '"needs-review-translation"')
         assert f"{source}{full}</trans-unit>" in after
+
+
+def test_segments_that_a_target_lacks_are_added() -> None:
+    marks = {number: f'<mrk mtype="seg" mid="{number}">{{}}</mrk>' for number in "abc"}
+    source = f"<source>x</source><seg-source>{' '.join(marks.values())}</seg-source>".format(
+        "A cow.", "A hen.", "A cat."
+    )
+    for present in ("a", "b", "c", "ac"):
+        words = {"a": "A COW.", "b": "A HEN.", "c": "A CAT."} | dict.fromkeys(present, "Da.")
+        before = " ".join(marks[number].format("Da.") for number in present)
+        after = translated(OLD.format(f"<trans-unit id='1'>{source}<target>{before}</target></trans-unit>"))
+        expected = " ".join(mark.format(words[number]) for number, mark in marks.items())
+        assert f"{source}<target{REVIEW}>{expected}</target>" in after

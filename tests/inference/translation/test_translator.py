@@ -15,6 +15,7 @@ from dragoman.checkpoint.folder import LoadedModel
 from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.inference.translation.translator import Request, Translator
 from dragoman.models.kinds.encoder_decoder import ModelConfig
+from dragoman.text.normalization import STRAY_JOINERS
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
 from dragoman.text.vocabularies.bpe import BPEConfig
 
@@ -120,11 +121,18 @@ def test_score_refuses_unequal_sides(translator: Translator) -> None:
         " A dog runs over the green grass . ",
         "A\u00a0dog\u202fruns over\u3000the green grass .",
         "\ufeffA dog runs over the gr\u00adeen\u200b grass .\u200f",
+        "\u2067A dog\u2069 runs \u202aover\u202c the gr\u034feen\x00 grass\x1f .\u061c",
+        "A d\u200dog\u200c runs\ufe0f over\u1680the green \u200cgrass .\u200d",
     ],
 )
 def test_spaces_and_invisible_characters_change_no_translation(translator: Translator, text: str) -> None:
     assert translator.translate([text], **SHORT) == translator.translate(TEXT[:1], **SHORT)
     assert translator.score([text], ["ok"]) == translator.score(TEXT[:1], ["ok"])
+
+
+@pytest.mark.parametrize("text", ["می\u200cخواهم", "क्\u200dष", "👨\u200d👩\u200d👧 x", "1\ufe0f\u20e3", "葛\ufe00城"])
+def test_joiners_that_distinguish_words_stay(text: str) -> None:
+    assert STRAY_JOINERS.search(text) is None
 
 
 def test_a_text_of_invisible_characters_has_no_words(translator: Translator) -> None:

@@ -21,7 +21,7 @@ from dragoman.inference.translation.request import Request, TextRequest, check_p
 from dragoman.inference.translation.result import Translation
 from dragoman.models.interface import LengthLimits, first_exceeded
 from dragoman.statistical.alignment.shortlist import Shortlist
-from dragoman.text.normalization import INVISIBLE, ODD_SPACES
+from dragoman.text.normalization import CONTROLS, INVISIBLE, ODD_SPACES, STRAY_JOINERS
 from dragoman.text.symbols import InlineText
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.unknown_tokens import UnknownTokenWarning
@@ -237,7 +237,12 @@ class Codec:
         """
         if self._tokenizers.reads_vectors:
             return line
-        parts = [part if part.isascii() else part.translate(self._unknown_spaces) for part in line.parts]
+        parts = [
+            part
+            if part.isascii() and part.isprintable()
+            else STRAY_JOINERS.sub("", part.translate(self._unknown_spaces))
+            for part in line.parts
+        ]
         parts = [_BLANKS.sub(" ", part) for part in parts]
         parts[0] = parts[0].lstrip(" ")
         parts[-1] = parts[-1].rstrip(" ")
@@ -245,10 +250,13 @@ class Codec:
 
     @cached_property
     def _unknown_spaces(self) -> dict[int, str]:
-        """A translation table for the odd spaces and invisible characters that are not in the source vocabulary."""
+        """A translation table for the odd spaces and invisible characters that are not in the source vocabulary, and for
+        control characters, which are in every vocabulary of bytes.
+        """
         surfaces = b"\n".join(map(self._source.surface, range(self._source.size)))
         table = dict.fromkeys(ODD_SPACES, " ") | dict.fromkeys(INVISIBLE, "")
-        return {ord(character): usual for character, usual in table.items() if character.encode() not in surfaces}
+        unknown = {ord(character): usual for character, usual in table.items() if character.encode() not in surfaces}
+        return unknown | dict.fromkeys(map(ord, CONTROLS), "")
 
     def _without_tags(self, decoding: Decoding) -> Decoding:
         """Return the decoding with all tags forbidden in the translation, except those that the model has to start."""

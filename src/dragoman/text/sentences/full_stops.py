@@ -10,8 +10,15 @@ _LONGEST = 100
 """The number of characters before a full stop that are searched for a name."""
 
 _WORD = regex.compile(r"[\p{L}\p{N}_]+")
+_BRACKETED = regex.compile(r"(?:\([\p{L}\p{N}]{1,4}\)|\[[\p{N}, –-]{1,20}\])(?=\s*+(?:[\p{Ll}\p{N},;:)]|[.]?\Z))")
+"""The number of an equation or of a source within a sentence, as in `Eq.(2) is` and `cf.[3] for`."""
+
 _PLAIN = regex.compile(r"\p{Lu}[\p{Ll}\p{M}]*+(?:['’-][\p{L}\p{M}]++)*+(?![\p{L}\p{N}_(<]|\.\p{L}|::)")
 """An ordinary word that may begin a sentence, unlike `IO`, `WriteLine`, `Println(` and `Net.Http`."""
+
+
+_ENDS_NAME = ("#", "+", ")", "]", "`")
+"""Characters at the end of names such as `C#.NET`, `get().Then(x)` and `a[0].IO`."""
 
 
 def is_within_name(sentence: str, following: str, language: str) -> bool:
@@ -19,6 +26,8 @@ def is_within_name(sentence: str, following: str, language: str) -> bool:
 
     A full stop ends a sentence without a blank (`fine.Then`) only after an ordinary word and before one.
     """
+    if sentence.endswith(".") and _BRACKETED.match(following):
+        return True
     if not _WORD.match(following):
         return False
     before = _BEFORE.search(sentence[-_LONGEST:])
@@ -26,6 +35,8 @@ def is_within_name(sentence: str, following: str, language: str) -> bool:
         return False
     word = before["word"]
     if not word:
+        if sentence[:-1][-1:] in _ENDS_NAME:
+            return _PLAIN.match(following) is None
         return sentence[:-1][-1:].isspace() or len(sentence) == 1 or sentence[-2] in "([{\"'„“‚‘«/"
     if before["chain"] or _PLAIN.match(following) is None:
         return True

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from dragoman.addons.documents.formats.format import ParsedDocument
+from dragoman.addons.documents.formats.messages.message import LONGEST_PLACEHOLDER
 from dragoman.addons.documents.formats.messages.values import MessageValue, line_of, parse_values
 from dragoman.addons.documents.languages import Languages
 from dragoman.base.errors import DataError
@@ -143,11 +144,14 @@ class _Pattern:
     def _add(self, begin: int, end: int) -> None:
         """Add the text between two positions, without the blanks around it.
 
-        A text with braces in the strings of its placeables is kept.
+        A text with braces in the strings of its placeables is kept, and so is one with a placeable that is too long to
+        be recognised in messages.
         """
         raw = self._text[begin:end]
         stripped = raw.strip()
-        if stripped and not _BRACE.search(_PLACEABLE.sub("", stripped)):
+        placeables = _PLACEABLE.findall(stripped)
+        is_short = max(map(len, placeables), default=0) <= LONGEST_PLACEHOLDER
+        if stripped and is_short and not _BRACE.search(_PLACEABLE.sub("", stripped)):
             begin += len(raw) - len(raw.lstrip())
             string = _LINES.sub(lambda found: " " if len(found[0].splitlines()) < 3 else "\n\n", stripped)
             self.values.append(MessageValue(begin, begin + len(stripped), string, _writer(string)))

@@ -1,6 +1,7 @@
-"""ICU MessageFormat: the branches of plural and select arguments.
+"""MessageFormat of ICU and Java: the branches of plural, select and choice arguments.
 
-Syntax: https://unicode-org.github.io/icu/userguide/format_parse/messages/, with apostrophes in the default mode.
+Syntax: https://unicode-org.github.io/icu/userguide/format_parse/messages/, with apostrophes in the default mode, and
+https://docs.oracle.com/en/java/javase/21/docs/api/java.base/java/text/ChoiceFormat.html.
 """
 
 import re
@@ -11,15 +12,16 @@ DEEPEST = 5
 """The deepest nesting of arguments that is parsed."""
 
 _COMPLEX = ("plural", "select", "selectordinal")
-_HINT = re.compile(r"\{[^{},]*,\s*(?:plural|select|selectordinal)\s*,")
+_HINT = re.compile(r"\{[^{},]*,\s*(?:plural|select|selectordinal|choice)\s*,")
 _NAME = re.compile(r"\s*[^\s{},'#|<>]+\s*")
 _OFFSET = re.compile(r"\s*offset\s*:\s*[0-9]+")
 _SELECTOR = re.compile(r"\s*(?:=[0-9]+|[^\s{},'=]+)\s*(?=\{)")
+_LIMIT = re.compile(r"\s*(?:[-+]?[0-9.]+|-?∞)\s*[#<≤]")
 _QUOTED = re.compile(r"'[^']*(?:''[^']*)*(?:'|\Z)")
 
 
 class Argument(NamedTuple):
-    """A plural or select argument: text[begin:end], with the ranges of the messages in its branches."""
+    """A plural, select or choice argument: text[begin:end], with the ranges of the messages in its branches."""
 
     begin: int
     end: int
@@ -38,7 +40,7 @@ def has_branches(text: str) -> bool:
 
 
 def first_argument(text: str) -> Argument | None:
-    """Return the first plural or select argument of a message that is not within another one; None if it has none.
+    """Return the first argument with branches of a message that is not within another one; None if it has none.
 
     Raises ValueError for an invalid message.
     """
@@ -48,8 +50,8 @@ def first_argument(text: str) -> Argument | None:
         raise ValueError("not a valid ICU message") from None
 
 
-def _message(text: str, at: int, depth: int) -> tuple[list[Argument], int]:
-    """Parse a message up to the brace that closes its branch, or the end; return its arguments and that position."""
+def _message(text: str, at: int, depth: int, ends: str = "}") -> tuple[list[Argument], int]:
+    """Parse a message up to the end, or a character that ends its branch; return its arguments and that position."""
     found = []
     while at < len(text):
         character = text[at]
@@ -59,10 +61,10 @@ def _message(text: str, at: int, depth: int) -> tuple[list[Argument], int]:
             argument = _argument(text, at, depth)
             found.append(argument)
             at = argument.end
-        elif character == "}":
-            if not depth:
-                raise _Invalid
+        elif depth and character in ends:
             return found, at
+        elif character == "}":
+            raise _Invalid
         else:
             at += 1
     if depth:
@@ -96,6 +98,9 @@ def _argument(text: str, begin: int, depth: int) -> Argument:
         return Argument(begin, at + 1, (), False)
     if text[at : at + 1] != ",":
         raise _Invalid
+    if type[0].strip() == "choice":
+        choices = tuple(_choices(text, at + 1, depth))
+        return Argument(begin, choices[-1][1] + 1, choices, False)
     if type[0].strip() not in _COMPLEX:
         return Argument(begin, _end_of_style(text, at + 1), (), False)
     branches = []
@@ -109,6 +114,17 @@ def _argument(text: str, begin: int, depth: int) -> Argument:
     if closing is None or not branches:
         raise _Invalid
     return Argument(begin, closing.end(), tuple(branches), type[0].strip() != "select")
+
+
+def _choices(text: str, at: int, depth: int) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of the messages of a choice, each of which follows a limit: `0#none|1#one|1<many`."""
+    while (limit := _LIMIT.match(text, at)) is not None:
+        _, end = _message(text, limit.end(), depth + 1, "|}")
+        yield limit.end(), end
+        if text[end] == "}":
+            return
+        at = end + 1
+    raise _Invalid
 
 
 def _end_of_style(text: str, at: int) -> int:

@@ -16,6 +16,7 @@ from dragoman.addons.documents.languages import Languages
 from dragoman.base.errors import DataError
 from dragoman.base.log import info, warn
 from dragoman.text.languages.codes import is_language_code, is_same_language
+from dragoman.text.words import is_unspaced
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[{}\[\]:,]')
 _CODE = re.compile(r"[a-z]+(?:[A-Z][a-z0-9]*)+|[^\s/]*[/\\][^\s]*[/\\.][^\s]*|\S+\.[A-Za-z0-9]{1,5}|\S*[_=#@$:]\S+")
@@ -25,7 +26,12 @@ _KEPT = regex.compile(PLACEHOLDERS, regex.V1)
 _PATH = re.compile(r"(?:[\w~.-]*[/\\])+[\w.-]+\.[A-Za-z0-9]{1,5}|[\w-]+\.[a-z0-9]{2,5}")
 """A path or the name of a file, in any script."""
 
-_LABELLED = re.compile(r"[A-Z][A-Za-z]*:(?=\x00|[0-9]|\Z).*|[A-Z][a-z]+(?:/[A-Z][a-z]+){1,5}[.:!?]?", re.DOTALL)
+_NAMED_FILE = re.compile(r"[^\x00-\x7f][\w-]*[A-Za-z][\w-]*\.[a-z0-9]{2,5}")
+"""The name of a file after a text in another script, in a language without spaces."""
+
+_LABELLED = re.compile(
+    r"[A-Z][A-Za-z]*(?:-[A-Za-z]+)*:(?=\x00|[0-9]|\Z).*|[A-Z][a-z]+(?:/[A-Z][a-z]+){1,5}[.:!?]?", re.DOTALL
+)
 """Text for readers without blanks: `Total:5`, `Yes/No/Cancel`. Placeholders are written as NUL characters."""
 
 
@@ -169,7 +175,9 @@ def _is_code(string: str) -> bool:
     rest = _KEPT.sub("\0", word)
     if _LABELLED.fullmatch(rest):
         return False
-    return not any(letter.isalpha() and not letter.isascii() for letter in rest) or _PATH.fullmatch(word) is not None
+    if not any(letter.isalpha() and not letter.isascii() for letter in rest):
+        return True
+    return _PATH.fullmatch(word) is not None and not (_NAMED_FILE.fullmatch(word) and is_unspaced(word[0]))
 
 
 def _report_code(text: str, code: Sequence[tuple[_Value, str]]) -> None:

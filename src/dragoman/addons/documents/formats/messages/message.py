@@ -9,7 +9,7 @@ import regex
 from dragoman.addons.documents.formats.html.elements import style_of
 from dragoman.addons.documents.formats.messages.alternatives import separators
 from dragoman.addons.documents.formats.messages.icu import first_argument, has_branches, pieces
-from dragoman.addons.documents.formats.messages.paired_placeholders import paired_placeholders
+from dragoman.addons.documents.formats.messages.paired_placeholders import glued_pairs, paired_placeholders
 from dragoman.addons.documents.passage import Escape, Passage, raw_text
 from dragoman.addons.documents.passage_builder import PassageBuilder
 from dragoman.inference.control.keep import KINDS
@@ -20,6 +20,9 @@ MOST_BRANCHES = 32
 _MOST_REPEATED, _MOST_TIMES = 1000, 4
 """A message may become text of this many characters, or of this many times its own length, if that is more."""
 
+LONGEST_PLACEHOLDER = 300
+"""The maximum length of a placeholder in braces, in characters."""
+
 _C_DIRECTIVE = (
     r"%(?:[0-9]+\$)?[-+#0']*+(?:[0-9]++|\*(?:[0-9]+\$)?)?(?:\.(?:[0-9]+|\*)?)?(?:hh|h|ll|l|j|z|t|L|q)?"
     r"[diouxXeEfFgGaAcCsSpnr@](?!\p{Latin})"
@@ -27,15 +30,17 @@ _C_DIRECTIVE = (
 PLACEHOLDERS = "|".join(
     [
         r"\{\{[^{}]{0,90}\}\}",  # i18next, Angular, Handlebars
-        r"[$%#]?\{[^{}]{0,300}\}",  # ICU, Python, Rails, JavaScript, Qt
+        rf"[$%#]?\{{[^{{}}]{{0,{LONGEST_PLACEHOLDER - 2}}}\}}",  # ICU, Python, Rails, JavaScript, Qt
         r"'[{}][^']{0,90}'",  # quoted braces of ICU
         r"\$t\([^()]{0,90}\)",  # i18next
         r"@(?:\.[a-z]+)?:(?:\([^()]{0,90}\)|[\w.-]*\w)",  # Vue
         r"%\(\w{1,90}\)[-+ #0]*+[0-9]*+(?:\.[0-9]+)?[a-zA-Z]",  # Python
         r"%<PRI[a-zA-Z0-9]+>|%[-+0-9]*<[\w.]+>[a-z]",  # C, Ruby
         _C_DIRECTIVE,
+        r"(?<![\p{L}\p{N}%])%s(?=\p{L}[^%\n]{0,100}\p{L}%s(?![\p{L}\p{N}]))",  # a tag in a directive
+        r"\[/?(?:b|i|u|s|url|link|img|colou?r|size|quote|code|strong|em|bold|italic)(?:=[^\[\]\n]{0,90})?\]",  # BBCode
         r"%[-+0#']*+[0-9]*+\.[0-9]+[dfgeG]",  # a unit may follow, as in %.3fs
-        r"%[0-9]{1,2}(?![0-9%])|%n(?!\p{L})|%%",  # Qt, KDE
+        r"%[0-9]{1,2}(?![0-9%]|\$[a-zA-Z])|%n(?!\p{L})|%%",  # Qt, KDE
         r"\$[A-Za-z0-9_@]{1,90}\$|\$[0-9](?![0-9.,])",  # Chrome
         r"(?<![\p{L}\p{N}-])--[a-z][\w-]*",  # options of a command line
         r"(?::[a-zA-Z][\w:+.-]{0,40}:)?(?:``[^`\n]{1,90}``|`[^`'\n]{1,90}`_{0,2})",  # Sphinx
@@ -179,7 +184,8 @@ def add_message(
         at = end
     pairs = _paired_tags(text, tokens)
     placeholders = [index for index, (kind, _, _) in enumerate(tokens) if kind == "placeholder"]
-    roles = paired_placeholders([text[slice(*tokens[index][1:])] for index in placeholders])
+    ranges = [tokens[index][1:] for index in placeholders]
+    roles = glued_pairs(text, ranges) | paired_placeholders([text[begin:end] for begin, end in ranges])
     role_of = {placeholders[number]: role for number, role in roles.items()}
     mnemonic, word = _mnemonic(text) if mnemonics else (None, None)
     for index, (kind, begin, end) in enumerate(tokens):

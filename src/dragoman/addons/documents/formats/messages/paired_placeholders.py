@@ -5,14 +5,24 @@ from typing import Literal, NamedTuple
 
 import regex
 
+from dragoman.text.words import is_unspaced
+
+_ELEMENT = (
+    r"(?:link|bold|strong|italic|em|emphasis|anchor|a|b|i|u|span|code|tag|button|url|highlight|mark|colou?r|underline"
+    r"|text)[0-9]*+"
+)
 _ROLE = regex.compile(
     r"(?P<tag><(?P<tag_end>/)?(?P<tag_name>[\p{L}0-9][\w:.-]*+)(?:\s[^<>]*+)?(?<!/)>)"  # shown as a tag of HTML
     r"|\W*+(?:(?P<open>(?-i:START|OPEN))|(?-i:CLOSE))_(?P<prefixed>\w++)\W*+"  # Angular
-    r"|\{\{?(?:(?P<section>\#)|/)\s?(?P<section_name>\w[\w.-]*+)[^{}]*+\}\}?"  # Mustache, Handlebars, Svelte
-    r"|\W*+(?P<suffixed>(?:link|bold|strong|italic|em|emphasis|anchor|a|b|i|u|span|code|tag|button|url|highlight|mark"
-    r"|colou?r|underline|text)[0-9]*+)[_.-]?(?:(?P<begin>start|open|begin)|end|close)[0-9]*+(?:\)s|\W*+)",
+    r"|\{\{?(?P<section>\#)\s?(?P<section_name>\w[\w.-]*+)[^{}]*+\}\}?"  # Mustache, Handlebars, Svelte
+    rf"|\W*+(?P<suffixed>{_ELEMENT})[_.-]?(?:(?P<begin>start|open|begin)|end|close)[0-9]*+(?:\)s|\W*+)"
+    rf"|\W*+(?:(?P<first>start|open|begin)|end|close)[_.-]?(?P<second>{_ELEMENT})(?:\)s|\W*+)"
+    r"|(?:[$%]?\{\{?|\[)(?P<bare_end>/)?\s?(?P<bare>\w[\w.-]*+)(?:=[^\[\]]*+)?(?:\}\}?|\])",  # {b}, {{/b}}, [b]
     regex.IGNORECASE | regex.V1,
 )
+_BEFORE_OPENING, _AFTER_CLOSING = regex.compile(r"[\s(\[\p{Pi}\"'¿¡]"), regex.compile(r"[\s)\].,;:!?…\p{Pf}\"']")
+_ANONYMOUS = regex.compile(r"%(?:[0-9]+\$)?s|%\(\w+\)s|\{[0-9]*\}|\$[0-9]")
+"""Placeholders that may stand for tags without a name that says so."""
 
 
 class Role(NamedTuple):
@@ -37,9 +47,10 @@ def paired_placeholders(shown: Sequence[str]) -> dict[int, Role]:
         if role.kind == "open":
             depths.setdefault(role.name, []).append(len(waiting))
             waiting.append((index, role))
-        elif depths.get(role.name):
-            partner = depths[role.name][-1]
-            pairs |= {waiting[partner][0]: waiting[partner][1], index: role}
+        elif names := [name for name in (f"#{role.name}", role.name) if depths.get(name)]:
+            partner = depths[names[0]][-1]
+            name = waiting[partner][1].name
+            pairs |= {waiting[partner][0]: waiting[partner][1], index: Role("close", name)}
             while len(waiting) > partner:
                 depths[waiting.pop()[1].name].pop()
     return pairs
@@ -52,6 +63,31 @@ def _role_of(text: str) -> Role | None:
     groups = found.groupdict()
     if groups["tag"] is not None:
         return Role("close" if groups["tag_end"] else "open", f"<{groups['tag_name'].lower()}>")
-    name = groups["prefixed"] or groups["section_name"] or groups["suffixed"]
-    opens = groups["open"] or groups["section"] or groups["begin"]
+    if groups["section"] is not None:
+        return Role("open", f"#{groups['section_name'].lower()}")
+    if groups["bare"] is not None:
+        return Role("close" if groups["bare_end"] else "open", groups["bare"].lower())
+    name = groups["prefixed"] or groups["suffixed"] or groups["second"]
+    opens = groups["open"] or groups["begin"] or groups["first"]
     return Role("open" if opens else "close", name.lower())
+
+
+def glued_pairs(text: str, ranges: Sequence[tuple[int, int]]) -> dict[int, Role]:
+    """Return the roles of placeholders that stand for tags without a name, as in `Read %1$sthe page%2$s.`, by their
+    indices: one that stands directly before a word, and the next one that stands directly after a word.
+
+    ranges: the (begin, end) of each placeholder in the text.
+    """
+    pairs: dict[int, Role] = {}
+    opening: int | None = None
+    for index, (begin, end) in enumerate(ranges):
+        if not _ANONYMOUS.fullmatch(text, begin, end):
+            continue
+        before, after = text[begin - 1 : begin] if begin else "", text[end : end + 1]
+        if after.isalpha() and not is_unspaced(after) and (not before or _BEFORE_OPENING.match(before)):
+            opening = index
+        elif opening is not None and before.isalpha() and (not after or _AFTER_CLOSING.match(after)):
+            name = f"glued {opening}"
+            pairs |= {opening: Role("open", name), index: Role("close", name)}
+            opening = None
+    return pairs

@@ -55,7 +55,8 @@ class XliffFormat(BilingualFormat):
 @dataclass
 class _Segment:
     """A `<trans-unit>` (1.2) or `<segment>` (2.x) to translate. parts: of its new target; file: the element with the
-    languages; mark: the element of its target, `<mrk mtype="seg">`, that alone is translated, None for all of it."""
+    languages; mark: the element of its target, `<mrk mtype="seg">`, that alone is translated, None for all of it;
+    place: where the target lacks this element, which is then that of the source."""
 
     element: Element
     source: Element
@@ -64,6 +65,7 @@ class _Segment:
     parts: Sequence[str | Passage]
     file: Element
     mark: Element | None = None
+    place: int | None = None
 
 
 def parse_xliff(text: str, languages: Languages, pivot: str | None = None) -> ParsedDocument[str]:
@@ -96,19 +98,14 @@ def parse_xliff(text: str, languages: Languages, pivot: str | None = None) -> Pa
             basis = element.first("seg-source") or source
             content = basis if pivot is None else other.first("target") or basis
             if target is None or has_copies or _is_open(element, target, source):
-                jobs: list[tuple[Element, Element | None]] = [(content, None)]
+                jobs: list[tuple[Element, Element | None, int | None]] = [(content, None, None)]
             else:
                 kept += 1
-                marks, sources = _marked_segments(target), _marked_segments(content)
-                jobs = [
-                    (sources[number], mark)
-                    for number, mark in marks.items()
-                    if number in sources and not _has_words(mark) and _has_words(sources[number])
-                ]
-            for inner, mark in jobs:
+                jobs = list(_open_marks(target, basis, content))
+            for inner, mark, place in jobs:
                 parts, is_opaque = parts_of_segment(inner, data if content is basis else pivot_data)
                 opaque += is_opaque
-                segments.append(_Segment(element, source, basis, target, parts, file, mark))
+                segments.append(_Segment(element, source, basis, target, parts, file, mark, place))
         _check_languages(file, names, languages, has_targets=kept > 0)
     if opaque:
         warn(
@@ -121,7 +118,9 @@ def parse_xliff(text: str, languages: Languages, pivot: str | None = None) -> Pa
         splices: dict[tuple[int, int], str] = {}
         for segment in segments:
             content = "".join(next(given) for _ in segment.parts)
-            splices.update(_target(segment, content, data, version[:1]))
+            for (begin, end), replacement in _target(segment, content, data, version[:1]):
+                before = splices.get((begin, end), "") if begin == end else ""
+                splices[begin, end] = before + replacement
         for file in {id(segment.file): segment.file for segment in segments}.values():
             tag = (file.begin, file.inner[0])
             splices[tag] = _with_target_language(data[slice(*tag)].decode(), file, names[1], languages)
@@ -216,6 +215,20 @@ def _marked_segments(element: Element) -> dict[str, Element]:
     return found
 
 
+def _open_marks(target: Element, basis: Element, content: Element) -> Iterator[tuple[Element, Element, int | None]]:
+    """Yield the marked segments that a target with words lacks, each with its mark, and where a missing one belongs.
+
+    basis: the source with its marks. content: the text to translate, with equal marks.
+    """
+    marks, sources = _marked_segments(target), _marked_segments(content)
+    place = target.inner[0]
+    for number, original in _marked_segments(basis).items() if marks else ():
+        mark = marks.get(number)
+        if number in sources and _has_words(sources[number]) and (mark is None or not _has_words(mark)):
+            yield sources[number], original if mark is None else mark, place if mark is None else None
+        place = place if mark is None else mark.end
+
+
 def _with_target_language(tag: str, file: Element, name: str, languages: Languages) -> str:
     present = file.attributes.get(name)
     if languages.target is None or (present and is_same_language(present, languages.target)):
@@ -229,7 +242,12 @@ def _target(segment: _Segment, content: str, data: bytes, version: str) -> Itera
     if target is not None and mark is not None:
         tag = data[mark.begin : mark.inner[0] or mark.end].decode()
         opening = re.sub(r"\s*/>\Z", ">", tag)
-        yield (mark.begin, mark.end), f"{opening}{content}</{opening[1:].split(None, 1)[0].rstrip('>')}>"
+        written = f"{opening}{content}</{opening[1:].split(None, 1)[0].rstrip('>')}>"
+        if segment.place is None:
+            yield (mark.begin, mark.end), written
+        else:
+            is_first = segment.place == target.inner[0]
+            yield (segment.place, segment.place), f"{written} " if is_first else f" {written}"
         yield _reviewed(target, data)
         return
     name = _TAG_NAME.match(data, segment.source.begin)
