@@ -92,3 +92,21 @@ def test_open_documents() -> None:
     )
     assert after(written("", "", "rl", "rl-tb"), "fa", "en").startswith(written("lr-tb", "", "lr", "lr-tb"))
     assert after(written("page", "", "", ""), "en", "de").startswith(written("page", "", "", ""))
+
+
+@pytest.mark.parametrize(
+    ("format", "text", "before", "after"),
+    [
+        ("json", '{{"dir": "{}", "a": "a cow"}}', "ltr", "rtl"),
+        ("properties", "direction={}\na=a cow\n", "ltr", "rtl"),
+        ("rails", "ar:\n  direction: {}\n  a: a cow\n", "ltr", "rtl"),
+        ("po", '#, fuzzy\nmsgctxt "text direction"\nmsgid "ltr"\nmsgstr "{}"\n', "", "rtl"),
+        ("po", '#, fuzzy\nmsgid "default:LTR"\nmsgstr "{}"\n', "", "default:RTL"),
+    ],
+)
+def test_messages_that_state_a_direction(format: str, text: str, before: str, after: str) -> None:
+    for target, expected in (("ar", after), ("de", after.replace("rtl", "ltr").replace("RTL", "LTR"))):
+        stand_in = StandIn(backwards, language="en", target=target)
+        source = text.format(before).replace("ar:", "en:")
+        found = translate_document(stand_in, source, format=format).text  # type: ignore[arg-type]
+        assert found == text.format(expected).replace("a cow", "COW A").replace("ar:", f"{target}:")

@@ -121,11 +121,12 @@ def test_a_raised_part_without_a_counterpart_raises_no_word() -> None:
 
 LINK = '<a href="https://a.b/c"><span class="i">https://</span><span>a.b</span><span class="i">/c</span></a>'
 TAG = '<a href="/tags/x" rel="tag">#<span>{}</span></a>'
+PARTS = TAG.format("News</span><span>Today")
 
 
 @pytest.mark.parametrize("before", ["Two cats {}", "{} Two cats", "Two {} cats", "Two cats, {}, ran", "Two cats ({})."])
 @pytest.mark.parametrize(
-    "kept", [LINK, TAG.format("news"), '<a href="m:x">x@<b>a.org</b></a>', "<a href=x>@<i>me</i></a>"]
+    "kept", [LINK, PARTS, TAG.format("news"), '<a href="m:x">x@<b>a.org</b></a>', "<a href=x>@<i>me</i></a>"]
 )
 def test_addresses_and_tags_keep_their_elements(before: str, kept: str) -> None:
     for write in (capitals, reversed_order):

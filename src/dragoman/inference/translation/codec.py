@@ -250,7 +250,7 @@ class Codec:
 
     @cached_property
     def _unknown_spaces(self) -> dict[int, str]:
-        """A translation table for the odd spaces and invisible characters that are not in the source vocabulary, and for
+        """A translation table for odd spaces and invisible characters that are not in the source vocabulary, and for
         control characters, which are in every vocabulary of bytes.
         """
         surfaces = b"\n".join(map(self._source.surface, range(self._source.size)))

@@ -3,6 +3,7 @@
 Neighbours such as the links of a menu are not one sentence, even if no block separates them.
 """
 
+import re
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Literal, NamedTuple
@@ -16,6 +17,10 @@ _SEPARATORS = frozenset("|¦‖·•∙⋅◦▪▫●○■□★☆◆◇")
 
 _BREADCRUMBS = frozenset("/\\><»›«‹→←▸▶❯⟩≫⇒:")
 """Characters that separate texts if they are alone between a link and its neighbour."""
+
+_TAG = re.compile(r"(?<!\w)[#@]\w+\Z")
+_LONGEST_TAG = 200
+"""The number of items before a gap that are searched for the sign of a tag."""
 
 
 class _Item(NamedTuple):
@@ -182,8 +187,13 @@ def _after_closing_tags(items: list[_Item], gap: _Gap) -> int:
 
 
 def _are_neighbouring_labels(items: list[_Item], gap: _Gap) -> bool:
-    """Whether `Home</span><span>About` is in a gap: without a space, and with a capital letter only after the gap."""
+    """Whether `Home</span><span>About` is in a gap: without a space, and with a capital letter only after the gap.
+
+    The parts of a tag such as `#BigCow` are no labels.
+    """
     closed = next((item.name for item in items[gap.begin : gap.end] if item.kind == "close"), None)
     opened = next((item.name for item in items[gap.begin : gap.end] if item.kind == "open"), None)
     left, right = items[gap.begin - 1].text, items[gap.end].text
-    return closed == opened == "span" and left[-1:].islower() and not right[:1].islower()
+    if not (closed == opened == "span" and left[-1:].islower() and not right[:1].islower()):
+        return False
+    return _TAG.search("".join(item.text for item in items[max(0, gap.begin - _LONGEST_TAG) : gap.begin])) is None

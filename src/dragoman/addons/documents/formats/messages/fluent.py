@@ -30,7 +30,7 @@ _EMPTY = '{""}'
 """A placeable without text, which a line begins with that would otherwise be a variant or an attribute."""
 
 
-def parse_fluent(text: str, _: Languages) -> ParsedDocument[str]:
+def parse_fluent(text: str, languages: Languages) -> ParsedDocument[str]:
     """Parse a file. Raises DataError for braces that are not closed, with the line.
 
     Lines that begin no message belong to none, as in Fluent itself, and are kept. Texts that are divided into lines are
@@ -51,7 +51,7 @@ def parse_fluent(text: str, _: Languages) -> ParsedDocument[str]:
         pattern.read()
         at = pattern.at
         values += [] if is_term else pattern.values
-    return parse_values(text, sorted(values, key=lambda value: value.begin))
+    return parse_values(text, sorted(values, key=lambda value: value.begin), languages)
 
 
 class _Pattern:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from dragoman.addons.documents.formats.format import BilingualFormat, DecodedFile, ParsedDocument, reject_encoding
 from dragoman.addons.documents.formats.messages.message import Message, count_placeholders
 from dragoman.addons.documents.formats.messages.plural_forms import PluralForms, parse_plural_forms, plural_forms_of
-from dragoman.addons.documents.languages import Languages
+from dragoman.addons.documents.languages import Direction, Languages
 from dragoman.base.errors import DataError
 from dragoman.base.log import warn
 from dragoman.data.files.catalogue import CHARSET, Catalogue, Entry, charset_of, read_catalogue
@@ -83,7 +83,7 @@ def parse_gettext(text: str, languages: Languages, pivot: str | None = None) -> 
     has_plurals = any(entry.plural is not None for entry in catalogue.entries)
     forms = _plural_forms(fields, languages, is_source) if has_plurals else None
     jobs = [
-        _job(entry, other, is_source, pivot is not None)
+        _job(entry, other, is_source, pivot is not None, languages.new_direction)
         for entry, other in zip(catalogue.entries, read, strict=True)
         if _is_open(entry, is_source, forms)
     ]
@@ -150,8 +150,11 @@ def _is_written(translation: str, entry: Entry) -> bool:
     return bool(translation.strip() or (translation and not (entry.text or "").strip()))
 
 
-def _job(entry: Entry, other: Entry, is_source: bool, has_pivot: bool) -> _Job:
-    """Return what to translate of an entry: its text, or the translation of the same entry in another catalogue."""
+def _job(entry: Entry, other: Entry, is_source: bool, has_pivot: bool, direction: Direction | None) -> _Job:
+    """Return what to translate of an entry: its text, or the translation of the same entry in another catalogue.
+
+    direction: as in `Message`.
+    """
     assert entry.text is not None
     reads_translation = is_source or has_pivot
     kept = (
@@ -160,7 +163,7 @@ def _job(entry: Entry, other: Entry, is_source: bool, has_pivot: bool) -> _Job:
     numbers = sorted(other.translations.keys() - kept.keys())
     first = (other.translations[numbers[0]] if reads_translation else "") or entry.text
     if entry.plural is None:
-        return _Job(entry, Message(first, mnemonics=True), None, kept)
+        return _Job(entry, Message(first, mnemonics=True, direction=direction), None, kept)
     last = (other.translations[numbers[-1]] if reads_translation else "") or entry.plural
     return _Job(entry, Message(first, mnemonics=True), Message(last, mnemonics=True), kept)
 

@@ -73,7 +73,8 @@ def parse_json(text: str, languages: Languages) -> ParsedDocument[str]:
     _check(text)
     values = [(value, json.loads(text[value.begin : value.end])) for value in _values(text)]
     shown = [(value, string) for value, string in values if isinstance(string, str) and _is_shown(value, string)]
-    messages = [(value, Message(string)) for value, string in shown if not _is_code(string)]
+    direction = languages.new_direction
+    messages = [(value, Message(string, direction=direction)) for value, string in shown if not _is_code(string)]
     _report_code(text, [(value, string) for value, string in shown if _is_code(string)])
     if opaque := [value for value, message in messages if message.is_opaque]:
         line = text.count("\n", 0, opaque[0].begin) + 1

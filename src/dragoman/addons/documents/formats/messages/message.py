@@ -3,6 +3,7 @@
 import html
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import regex
 
@@ -10,6 +11,7 @@ from dragoman.addons.documents.formats.html.elements import style_of
 from dragoman.addons.documents.formats.messages.alternatives import separators
 from dragoman.addons.documents.formats.messages.icu import first_argument, has_branches, pieces
 from dragoman.addons.documents.formats.messages.paired_placeholders import glued_pairs, paired_placeholders
+from dragoman.addons.documents.languages import Direction
 from dragoman.addons.documents.passage import Escape, Passage, raw_text
 from dragoman.addons.documents.passage_builder import PassageBuilder
 from dragoman.inference.control.keep import KINDS
@@ -75,6 +77,9 @@ _BLOCK_TAGS = frozenset(
 )
 """Tags that separate texts."""
 
+_DIRECTION = regex.compile(r"(default:|)(ltr|rtl|LTR|RTL)")
+"""The direction of the text, as the programs of GTK and of WordPress ask translators for it."""
+
 _SURROGATE = regex.compile("[\ud800-\udfff]")
 _DOUBLED = regex.compile(r"\p{L}''\p{L}")
 """An apostrophe of ICU and Java, where a single one can begin quoted text."""
@@ -97,22 +102,34 @@ class Message:
     text: the message. passages: its translatable parts; several if it has branches for plurals or cases, or
     plural forms between bars. The text around branches is repeated in each, so that whole sentences are translated.
     is_opaque: whether its branches cannot be separated, so that it has no passages.
+
+    A message that states the direction of the text, such as `ltr`, has no passages. The new direction replaces it.
     """
 
-    def __init__(self, text: str, mnemonics: bool = False) -> None:
-        """mnemonics: whether `_` or `&` before a letter marks the key that selects a menu entry."""
+    def __init__(self, text: str, mnemonics: bool = False, direction: Direction | None = None) -> None:
+        """mnemonics: whether `_` or `&` before a letter marks the key that selects a menu entry. direction: of the
+        translation, if it is another one than that of the text.
+        """
         self.text, self._mnemonics = text, mnemonics
         self.is_opaque = False
         self._parts: list[str | Passage] = []
+        if (stated := _DIRECTION.fullmatch(text)) is not None:
+            new = (direction or stated[2]).upper() if stated[2].isupper() else direction or stated[2]
+            self._parts = [f"{stated[1]}{new}"]
+            return
         try:
             self._parts = list(self._branches(text, _Room(MOST_BRANCHES, max(_MOST_REPEATED, _MOST_TIMES * len(text)))))
         except ValueError:
             self._parts, self.is_opaque = [text], True
-        self.passages = [part for part in self._parts if isinstance(part, Passage)]
+
+    @cached_property
+    def passages(self) -> list[Passage]:
+        """The translatable parts."""
+        return [part for part in self._parts if isinstance(part, Passage)]
 
     def write(self, texts: Sequence[str]) -> str:
         """Return the translated message, given the text of each passage; the message if they are all unchanged."""
-        if all(raw_text(passage) == text for passage, text in zip(self.passages, texts, strict=True)):
+        if self.passages and all(raw_text(passage) == text for passage, text in zip(self.passages, texts, strict=True)):
             return self.text
         given = iter(texts)
         written = "".join(part if isinstance(part, str) else next(given) for part in self._parts)

@@ -26,7 +26,7 @@ _ENTRY = re.compile(
 _APPLE_ESCAPE = re.compile(r"\\(?:[Uu](?P<code>[0-9A-Fa-f]{4})|(?P<character>[\s\S]))")
 
 
-def parse_properties(text: str, _: Languages) -> ParsedDocument[str]:
+def parse_properties(text: str, languages: Languages) -> ParsedDocument[str]:
     """Parse a file of Java. Letters are escaped (`\\u00fc`) if all letters that are not ASCII are in the source."""
     ascii_only = text.isascii() and _ESCAPED_LETTER.search(text) is not None
 
@@ -42,6 +42,7 @@ def parse_properties(text: str, _: Languages) -> ParsedDocument[str]:
             for found in _PROPERTY.finditer(text)
             if found["value"]
         ],
+        languages,
     )
 
 
@@ -63,7 +64,7 @@ def _joined(text: str) -> str:
     return _SURROGATES.sub(lambda found: found[0].encode("utf-16-be", "surrogatepass").decode("utf-16-be"), text)
 
 
-def parse_strings(text: str, _: Languages) -> ParsedDocument[str]:
+def parse_strings(text: str, languages: Languages) -> ParsedDocument[str]:
     """Parse a file of Apple's systems. Raises DataError for anything but comments and entries, with its line."""
     values: list[MessageValue] = []
     at = 0
@@ -79,7 +80,7 @@ def parse_strings(text: str, _: Languages) -> ParsedDocument[str]:
                 string = _joined(_APPLE_ESCAPE.sub(_apple_character, string[1:-1]))
             values.append(MessageValue(*found.span("value"), string, _apple_string))
         at = found.end()
-    return parse_values(text, values)
+    return parse_values(text, values, languages)
 
 
 def _apple_character(found: "re.Match[str]") -> str:

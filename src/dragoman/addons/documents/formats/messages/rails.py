@@ -47,7 +47,7 @@ def parse_rails(text: str, languages: Languages) -> ParsedDocument[str]:
             f"the document has no messages of Rails in the language {languages.source or 'of a code'}: these are below "
             "a first key such as `en:`"
         )
-    return parse_values(text, sorted(values, key=lambda value: value.begin), changes)
+    return parse_values(text, sorted(values, key=lambda value: value.begin), languages, changes)
 
 
 def _locales(root: "yaml.Node | None") -> list[tuple[yaml.ScalarNode, yaml.Node]]:

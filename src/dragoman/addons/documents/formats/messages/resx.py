@@ -9,7 +9,7 @@ from dragoman.addons.documents.languages import Languages
 from dragoman.base.errors import DataError
 
 
-def parse_resx(text: str, _: Languages) -> ParsedDocument[str]:
+def parse_resx(text: str, languages: Languages) -> ParsedDocument[str]:
     """Parse a file. Raises DataError for text that is not XML, and for XML that is not a resource file."""
     data = text.encode()
     root = parse_tree(data, "the document")
@@ -22,7 +22,7 @@ def parse_resx(text: str, _: Languages) -> ParsedDocument[str]:
         length = len(data[begin:end].decode())
         values.append(MessageValue(position, position + length, "".join(element.texts()), escape_xml))
         position, at = position + length, end
-    return parse_values(text, values)
+    return parse_values(text, values, languages)
 
 
 def _strings(root: Element) -> Iterator[Element]:

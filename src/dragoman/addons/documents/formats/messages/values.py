@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from dragoman.addons.documents.formats.format import ParsedDocument
 from dragoman.addons.documents.formats.messages.message import Message
+from dragoman.addons.documents.languages import Languages
 from dragoman.base.log import warn
 
 
@@ -25,9 +26,11 @@ class Change(NamedTuple):
     replacement: str
 
 
-def parse_values(text: str, values: Sequence[MessageValue], changes: Sequence[Change] = ()) -> ParsedDocument[str]:
+def parse_values(
+    text: str, values: Sequence[MessageValue], languages: Languages, changes: Sequence[Change] = ()
+) -> ParsedDocument[str]:
     """Return a file with its messages. Warns of messages whose plural forms or cases cannot be separated."""
-    messages = [(value, Message(value.string)) for value in values]
+    messages = [(value, Message(value.string, direction=languages.new_direction)) for value in values]
     if opaque := [value for value, message in messages if message.is_opaque]:
         warn(
             f"{len(opaque):,} message(s) remain untranslated, because their plural forms or cases are invalid or too "
