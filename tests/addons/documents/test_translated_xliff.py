@@ -309,3 +309,29 @@ def test_segments_that_a_target_lacks_are_added() -> None:
         after = translated(OLD.format(f"<trans-unit id='1'>{source}<target>{before}</target></trans-unit>"))
         expected = " ".join(mark.format(words[number]) for number, mark in marks.items())
         assert f"{source}<target{REVIEW}>{expected}</target>" in after
+
+
+@pytest.mark.parametrize(
+    ("attribute", "definition"),
+    [("", '<seg-defs><seg id="1" locked="true"/></seg-defs>'), (' xmlns:m="MQXliff" m:locked="locked"', "")],
+)
+def test_locked_segments_are_kept(attribute: str, definition: str) -> None:
+    source = '<source>A cow.</source><seg-source><mrk mtype="seg" mid="{0}">A cow.</mrk></seg-source>'
+    target = '<target><mrk mtype="seg" mid="{0}"/></target>'
+    unit = f"<trans-unit id='1'{{1}}>{source}{target}{{2}}</trans-unit>"
+    locked, free = unit.format(1, attribute, definition), unit.format(2, "", "")
+    after = translated(OLD.format(locked + free))
+    assert locked in after and '<mrk mtype="seg" mid="2">A COW.</mrk></target>' in after
+
+
+def test_an_empty_source_keeps_its_target() -> None:
+    unit = '<trans-unit id="1"><source/><target state="final"/></trans-unit>'
+    assert unit in translated(OLD.format(unit + "<trans-unit id='2'><source>A cow</source></trans-unit>"))
+
+
+def test_tags_of_angular_are_pairs_whatever_stands_for_them() -> None:
+    pair = '<x id="START_TAG_A" equiv-text="&lt;a&gt;"/>', '<x id="CLOSE_TAG_A" equiv-text="more."/>'
+    for content in ("", "big"):
+        unit = f"<trans-unit id='1'><source>Cows {pair[0]}{content}{pair[1]} more</source></trans-unit>"
+        after = translated(OLD.format(unit), backwards).partition("<target")[2]
+        assert after.index(pair[0]) < after.index(pair[1])

@@ -173,3 +173,13 @@ def test_bytes_of_subtitles_are_decoded() -> None:
     for encoding in ("utf-8", "utf-16"):
         done = translate_document(StandIn(upper), cue.encode(encoding), format="srt")  # type: ignore[arg-type]
         assert done.content == cue.replace("A dög", "A DÖG").encode(encoding)
+
+
+def test_a_line_in_another_font_is_a_text_of_its_own() -> None:
+    events = "[Events]\nFormat: Layer, Start, End, Text\nDialogue: 0,0:00:01.00,0:00:02.00,{}\n"
+    for font in (r"\fnArial\fs16", r"\c&H0&\fs16", r"\rOther"):
+        text = events.format(rf"two cows\N{{{font}}}one hen and one cat")
+        expected = events.format(rf"COWS TWO\N{{{font}}}CAT ONE AND HEN ONE")
+        assert translated(text, "ass", backwards) == expected
+    joined = events.format(r"two cows\N{\i1}run{\i0} now")
+    assert translated(joined, "ass", backwards).endswith(r"NOW {\i1}RUN{\i0}\NCOWS TWO" + "\n")

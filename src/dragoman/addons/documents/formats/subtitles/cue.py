@@ -53,8 +53,8 @@ class Fragment:
 def split_cue(text: str, markup: CueMarkup) -> Iterator[str | Fragment]:
     """Yield the fragments of a cue and the line breaks between them.
 
-    A line that starts with a dash, a note or a voice tag, or is entirely in brackets, starts a new fragment. Any other
-    line continues the previous fragment. Lines without text belong to the fragment before or after them.
+    A line that starts with a dash, a note, a voice tag or a font, or is entirely in brackets, starts a new fragment.
+    Any other line continues the previous fragment. Lines without text belong to the fragment before or after them.
     """
     fragment: list[Token] = []
     line: list[Token] = []
@@ -64,7 +64,7 @@ def split_cue(text: str, markup: CueMarkup) -> Iterator[str | Fragment]:
             line.append(token)
             continue
         visible = _visible(line, markup)
-        is_new = bool(visible.strip()) and (ended or _starts_fragment(line, visible))
+        is_new = bool(visible.strip()) and (ended or _starts_fragment(line, visible, markup))
         if fragment and is_new and any(map(markup.is_visible, fragment)):
             last_break = next(index for index in reversed(range(len(fragment))) if fragment[index].kind == "line_break")
             yield _fragment(fragment[:last_break], markup)
@@ -82,11 +82,11 @@ def _visible(tokens: Sequence[Token], markup: CueMarkup) -> str:
     return "".join(token.raw for token in tokens if token.kind != "markup")
 
 
-def _starts_fragment(line: Sequence[Token], visible: str) -> bool:
+def _starts_fragment(line: Sequence[Token], visible: str, markup: CueMarkup) -> bool:
     """Return whether a line starts a new fragment instead of continuing the previous line."""
     first = next((token for token in line if token.kind != "blank"), None)
-    is_voice = first is not None and first.kind == "markup" and re.match(r"<v\b", first.raw) is not None
-    return is_voice or _SPEAKER.match(visible) is not None or _is_sound(visible)
+    is_other = first is not None and first.kind == "markup" and markup.new_text.match(first.raw) is not None
+    return is_other or _SPEAKER.match(visible) is not None or _is_sound(visible)
 
 
 def _is_sound(visible: str) -> bool:

@@ -39,7 +39,8 @@ class CueMarkup:
 
     hidden: matches tags and other text that is not displayed. escape: encodes the text of a translation. classify:
     returns the role of hidden text. encoded: matches character references and escape sequences, which `decode`
-    decodes. line_break: matches line breaks within a cue. The patterns contain no groups that capture.
+    decodes. line_break: matches line breaks within a cue. new_text: matches hidden text with which a line starts that
+    does not continue the line before it. The patterns contain no groups that capture.
     """
 
     hidden: re.Pattern[str]
@@ -48,6 +49,7 @@ class CueMarkup:
     encoded: re.Pattern[str] = re.compile(r"(?!)")
     decode: Callable[[str], str] = str
     line_break: re.Pattern[str] = re.compile(r"\r\n?|\n")
+    new_text: re.Pattern[str] = re.compile(r"<v\b")
 
     @cached_property
     def _tokens(self) -> re.Pattern[str]:

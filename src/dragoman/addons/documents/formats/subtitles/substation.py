@@ -33,6 +33,7 @@ MARKUP = CueMarkup(
     encoded=re.compile(r"\\[h{}]"),
     decode=_ESCAPES.__getitem__,
     line_break=re.compile(r"\\[Nn]"),
+    new_text=re.compile(r"\{[^{}]*\\(?:fn|fs[0-9]|r(?![a-z]))"),  # the same text in another language, in most files
 )
 
 

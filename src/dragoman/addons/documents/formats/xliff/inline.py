@@ -164,7 +164,7 @@ def _collect_code(segment: _Segment, element: Element, raw: str) -> None:
     angular = _ANGULAR_TAG.fullmatch(named)
     shown = "".join(element.texts()) or attributes.get("disp") or attributes.get("equiv-text") or ""
     is_tag = shown.lstrip().startswith(("<", "</"))
-    if angular is not None and (is_tag or not shown):
+    if angular is not None and (is_tag or not shown or not angular[2].startswith("BLOCK_")):
         _add_tag(segment, "open" if angular[1] == "START" else "close", raw, angular[2])
     elif attributes.get("ctype") == "lb" or attributes.get("subType") == "xlf:lb" or named == "LINE_BREAK":
         segment.add_mark(raw, lambda builder: builder.add_line_break(raw))

@@ -93,15 +93,16 @@ def parse_xliff(text: str, languages: Languages, pivot: str | None = None) -> Pa
         kept, has_copies = 0, _has_copies(file, names, languages)
         for element, other in zip(_translatable(file), read, strict=False):
             target, source = element.first("target"), element.first("source")
-            if source is None:
+            if source is None or (target is not None and not source.children) or _is_locked(element):
                 continue
             basis = element.first("seg-source") or source
             content = basis if pivot is None else other.first("target") or basis
-            if target is None or has_copies or _is_open(element, target, source):
+            locked = _locked_segments(element)
+            if target is None or has_copies or (not locked and _is_open(element, target, source)):
                 jobs: list[tuple[Element, Element | None, int | None]] = [(content, None, None)]
             else:
                 kept += 1
-                jobs = list(_open_marks(target, basis, content))
+                jobs = [job for job in _open_marks(target, basis, content) if job[1].attributes["mid"] not in locked]
             for inner, mark, place in jobs:
                 parts, is_opaque = parts_of_segment(inner, data if content is basis else pivot_data)
                 opaque += is_opaque
@@ -213,6 +214,19 @@ def _marked_segments(element: Element) -> dict[str, Element]:
         else:
             found |= _marked_segments(child)
     return found
+
+
+def _is_locked(element: Element) -> bool:
+    """Whether a translator's tool (Trados, memoQ, Phrase) locks a segment."""
+    states = [value for name, value in element.attributes.items() if name.rpartition("}")[2] == "locked"]
+    return any(state in ("true", "locked", "yes") for state in states)
+
+
+def _locked_segments(element: Element) -> set[str]:
+    """Return the numbers of the segments of a unit that Trados locks."""
+    definitions = element.first("seg-defs")
+    segments = [] if definitions is None else definitions.elements()
+    return {each.attributes.get("id", "") for each in segments if _is_locked(each)}
 
 
 def _open_marks(target: Element, basis: Element, content: Element) -> Iterator[tuple[Element, Element, int | None]]:
