@@ -12,7 +12,7 @@ from dragoman.metrics.bleu import BLEU, bleu_by_length
 from dragoman.metrics.chrf import ChrF
 from dragoman.metrics.lecture_bleu import LectureBLEU
 from dragoman.metrics.moses_bleu import TokenisedBLEU, moses_tokenise
-from dragoman.metrics.registry import metric_of
+from dragoman.metrics.registry import key_of, metric_of
 from dragoman.metrics.ter import TER
 
 REFERENCE = [
@@ -158,3 +158,16 @@ def test_a_blank_line_among_references_is_counted_and_no_error(metric) -> None: 
 def test_by_length_names_unequal_sources() -> None:
     with pytest.raises(DataError, match="2 sources, but 3 hypotheses"):
         bleu_by_length(["a", "b"], SYSTEM, REFERENCE)
+
+
+def test_names_of_metrics_in_any_spelling() -> None:
+    names = {
+        "BLEU": "bleu",
+        "chrF2++": "chrf++",
+        "chrF++": "chrf++",
+        "chrF2": "chrf",
+        "sacreBLEU": "bleu",
+        "TER": "ter",
+    }
+    assert {name: key_of(name) for name in names} == names
+    assert key_of("ROUGEL") == "rougeL" and key_of("blue") == "blue"

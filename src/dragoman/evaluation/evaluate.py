@@ -19,7 +19,7 @@ from dragoman.metrics.bleu_tokenizer import AUTO, TokenizerChoice, check_tokeniz
 from dragoman.metrics.bootstrap import compare_statistics, with_interval
 from dragoman.metrics.metric import Metric, Need, Outputs
 from dragoman.metrics.moses_bleu import TokenisedBLEU
-from dragoman.metrics.registry import computable_metrics, metric_of
+from dragoman.metrics.registry import computable_metrics, key_of, metric_of
 from dragoman.metrics.score import Score
 from dragoman.metrics.summed import Statistics, SummedMetric
 
@@ -180,7 +180,7 @@ class _Metrics:
     @classmethod
     def of(cls, keys: Sequence[str] | None, tokenizer: str, tokenized: str | None, inputs: set[Need]) -> Self:
         """Return the metrics for the arguments of `evaluate`. Raises ConfigError for one that lacks an input."""
-        chosen = tuple(computable_metrics(inputs) if keys is None else keys)
+        chosen = tuple(computable_metrics(inputs) if keys is None else dict.fromkeys(map(key_of, keys)))
         for key in chosen:
             metric_of(key).require(inputs)
         if tokenizer != AUTO:

@@ -83,6 +83,16 @@ def metrics_with(metric: str) -> tuple[str, ...]:
     return _GROUPS.get(metric, () if metric == "loss" else (metric,))
 
 
+_SYNONYMS = {"chrf2": "chrf", "chrf2++": "chrf++", "sacrebleu": "bleu", "bleu4": "bleu"}
+"""Other names of metrics, as papers and other programs write them."""
+
+
+def key_of(name: str) -> str:
+    """Return the key of a metric's name in any spelling, such as `BLEU` and `chrF2++`; the name itself if unknown."""
+    keys = {key.lower(): key for key in METRICS}
+    return keys.get(_SYNONYMS.get(name.lower(), name.lower()), name)
+
+
 def metric_of(key: str) -> Metric:
     """Return the metric with this key. For an unknown key, raises a ConfigError that lists all keys."""
     if key not in METRICS:

@@ -118,6 +118,24 @@ def test_headers_and_languages_are_reported_once(tmp_path: Path, capsys: pytest.
     assert [line for line in capsys.readouterr().err.splitlines() if line] == said
 
 
+@pytest.mark.parametrize(
+    ("content", "header"),
+    [
+        ("one dog ||| ein Hund\ntwo, dogs ||| zwei Hunde\n", 0),
+        ('en|de\none dog|ein Hund\n"two, dogs"|zwei Hunde\n', 1),
+        ("source_lang\ttarget_lang\none dog\tein Hund\ntwo, dogs\tzwei Hunde\n", 1),
+        ("English sentence\tGerman sentence\none dog\tein Hund\ntwo, dogs\tzwei Hunde\n", 1),
+    ],
+)
+def test_other_separators_and_names(
+    tmp_path: Path, content: str, header: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "corpus"
+    path.write_text(content)
+    assert read_sides(CorpusConfig(pairs=path)) == (["one dog", "two, dogs"], ["ein Hund", "zwei Hunde"])
+    assert capsys.readouterr().err.count("is a header") == header
+
+
 def test_columns_are_chosen_by_their_names(tmp_path: Path) -> None:
     path = tmp_path / "corpus"
     path.write_text("id,de,en,score\n1,Hund,dog,0.5\n2,Katze,cat,0.25\n")

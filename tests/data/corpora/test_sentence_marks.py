@@ -23,6 +23,7 @@ from dragoman.data.corpora.templates import TemplateConfig
         ("<s> One. </s> <s> Two. </s>", "One. Two."),
         ("[CLS] The dog sleeps. [SEP]", "The dog sleeps."),
         (" <s> One. </s>\n\n<s>\tTwo. </s>\n", "One.\n\nTwo.\n"),
+        ("<BOS> The dog. <EOS>", "The dog."),
         ("<s> </s>", ""),
         ("<|endoftext|>", ""),
         ("The tag <s> strikes text out.", None),

@@ -21,9 +21,36 @@ def test_labels_of_fasttext(tmp_path: Path) -> None:
     assert found == [LabelledText(("A clever film.",), "pos"), LabelledText(("Dull, __label__ or not.",), "neg")]
     with pytest.raises(DataError, match="line 1: several labels for one text are not supported"):
         labelled(path, "__label__pos __label__funny A clever film.\n")
+    assert labelled(path, "A clever film. __label__pos\n") == [LabelledText(("A clever film.",), "pos")]
+    assert labelled(path, "A __label__pos clever film.\n") == [LabelledText(("A clever film.",), "pos")]
     rest = "__label__pos A clever film.\n" * 30
     with pytest.raises(DataError, match="line 31: not of the form `__label__NAME text`"):
         labelled(path, f"{rest}A film without a label.\n")
+
+
+def test_joined_labels_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    labelled(tmp_path / "a.csv", 'text,label\nA film.,"pos, funny"\nA book.,pos\n')
+    assert "1 label(s) seem to be several labels of one text, such as 'pos, funny'" in capsys.readouterr().err
+    labelled(tmp_path / "b.csv", 'text,label\nA film.,"rock, other"\nA book.,"pop, other"\n')
+    assert "several labels" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", "id,word,tag\n1,Ada,B-PER\n,sleeps,O\n", "line 1: this is CSV"),
+        (
+            "a.txt",
+            "Ada/B-PER sleeps/O\nBob/B-PER runs/O\n",
+            "line 1: this is a sentence with a tag joined to each word",
+        ),
+        ("a.txt", "Ada|NNP sleeps|VBZ .|O\n", "tag joined to each word"),
+    ],
+)
+def test_other_forms_of_tagged_text_are_named(tmp_path: Path, name: str, content: str, message: str) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(DataError, match=message):
+        read_tagged(TaggedCorpusConfig(path=tmp_path / name))
 
 
 def test_a_list_of_labels_in_json(tmp_path: Path) -> None:

@@ -7,10 +7,10 @@ can spell, so that the marks would be learned as ordinary text or counted as unk
 
 import re
 
-START_MARKS = ("<s>", "<bos>", "<pad>", "<|endoftext|>", "[CLS]", "[PAD]")
+START_MARKS = ("<s>", "<S>", "<bos>", "<BOS>", "<sos>", "<SOS>", "<pad>", "<PAD>", "<|endoftext|>", "[CLS]", "[PAD]")
 """Marks at the start of a sentence. Some toolkits repeat them, or fill lines up with `<pad>`."""
 
-END_MARKS = ("</s>", "<eos>", "<pad>", "<|endoftext|>", "[SEP]", "[PAD]")
+END_MARKS = ("</s>", "</S>", "<eos>", "<EOS>", "<pad>", "<PAD>", "<|endoftext|>", "[SEP]", "[PAD]")
 """Marks at the end of a sentence."""
 
 _START, _END = (rf"(?:{'|'.join(map(re.escape, marks))})(?!\S)" for marks in (START_MARKS, END_MARKS))

@@ -13,6 +13,10 @@ DOCUMENT_START = "-DOCSTART-"
 """Word that marks the start of a document, as in CoNLL-2003. It is not part of a sentence."""
 
 _SENTENCE_ID = re.compile(r"#\s*sent_id\s*=\s*(\S.*)")
+_SAMPLE = 100
+_JOINED_TAGS = re.compile(r"\s*(?:[^\s/|]\S*[/|_][A-Z][A-Z0-9$-]*\s+)+[^\s/|]\S*[/|_][A-Z][A-Z0-9$-]*\s*")
+"""A line such as `Ada/B-PER sleeps/O`."""
+
 _Cells = list[str]
 
 
@@ -29,6 +33,7 @@ def read_conll(corpus: TaggedCorpusConfig, labelled: bool) -> Iterator[tuple[int
     if corpus.format == "auto" and is_json(lines):
         yield from read_tagged_json(lines, corpus, labelled)
         return
+    _check_columns(lines, corpus)
     layout = _Layout(lines, corpus, labelled)
     sentence: list[tuple[int, _Cells]] = []
     identifier: str | None = None
@@ -44,6 +49,26 @@ def read_conll(corpus: TaggedCorpusConfig, labelled: bool) -> Iterator[tuple[int
             sentence.append((number, cells))
     if sentence:
         yield sentence[0][0], layout.build(sentence, identifier)
+
+
+def _check_columns(lines: Sequence[Line], corpus: TaggedCorpusConfig) -> None:
+    """Raise DataError for tables that are separated by commas, and for sentences with tags joined to their words."""
+    sample = [(number, line) for number, line in lines[:_SAMPLE] if not _is_blank(line)]
+    if corpus.format != "auto" or not sample or any("\t" in line for _, line in sample):
+        return
+    commas = {line.count(",") for _, line in sample[:2]}
+    if ".csv" in corpus.path.suffixes or (
+        commas == {max(commas)} and max(commas) > 1 and " " not in sample[1 % len(sample)][1]
+    ):
+        raise DataError(
+            f"{corpus}, line {sample[0][0]}: this is CSV, and taggers read one word and its tag per line, with a tab "
+            "or a blank between them, and a blank line after each sentence (CoNLL). Convert the file."
+        )
+    if all(_JOINED_TAGS.fullmatch(line) for _, line in sample):
+        raise DataError(
+            f"{corpus}, line {sample[0][0]}: this is a sentence with a tag joined to each word, and taggers read one "
+            "word and its tag per line, with a blank line after each sentence (CoNLL). Convert the file."
+        )
 
 
 class _Layout:

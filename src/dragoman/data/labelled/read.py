@@ -29,7 +29,8 @@ _Corpus = TypeVar("_Corpus", bound=Config)
 
 _SUFFIXES = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".xml": "rte"}
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
-_FASTTEXT = re.compile(r"__label__(\S+)[ \t]+(.*)", re.DOTALL)
+_FASTTEXT = re.compile(r"(?<!\S)__label__(\S+)")
+_JOINED = re.compile(r"\s*[,;|+]\s*")
 _TREC = re.compile(r"([A-Z]+):(\w+) (.*)", re.DOTALL)
 _SAMPLE = 20
 """Number of lines that are examined to recognise TREC."""
@@ -68,7 +69,7 @@ def read_labelled(
                 )
             examples.append(LabelledText(row.texts, label, row.id, file, row.line))
         _check_not_empty(len(examples) - before, corpus, "example")
-    _warn_of_blanks({example.label for example in examples if example.label is not None})
+    _warn_of_labels({example.label for example in examples if example.label is not None})
     return examples
 
 
@@ -137,12 +138,20 @@ def _check_number(label: str, location: str) -> None:
     )
 
 
-def _warn_of_blanks(labels: set[str]) -> None:
-    """Warn if two labels differ only in blanks at their ends, because they are different classes."""
+def _warn_of_labels(labels: set[str]) -> None:
+    """Warn of labels that differ only in blanks at their ends, and of labels that seem to be several."""
     twins = sorted(label for label in labels if label != label.strip() and label.strip() in labels)
     if twins:
         names = f"{twins[0]!r} and {twins[0].strip()!r}"
         warn(f"The labels {names} are different classes. Remove the blanks, or rename one of them.")
+    joined = sorted(
+        label for label in labels if len(parts := _JOINED.split(label)) > 1 and not labels.isdisjoint(parts)
+    )
+    if joined:
+        warn(
+            f"{len(joined)} label(s) seem to be several labels of one text, such as {joined[0]!r}. Each is learned as "
+            "one class of its own. Train one model per label to predict several."
+        )
 
 
 def _check_not_empty(count: int, corpus: Config, noun: str) -> None:
@@ -186,7 +195,7 @@ def _recognise(lines: Sequence[Line]) -> str:
         return "rte"
     if sample and all(map(_TREC.fullmatch, sample)):
         return "trec"
-    if sample and all(_FASTTEXT.fullmatch(line) for line in sample if line.strip()) and first:
+    if first and all(_FASTTEXT.search(line) for line in sample if line.strip()):
         return "fasttext"
     return "tsv" if "\t" in first else "text"
 
@@ -203,12 +212,14 @@ def _read_fasttext(lines: Sequence[Line], corpus: LabelledCorpusConfig) -> Itera
     for number, line in lines:
         if not line.strip():
             continue
-        match = _FASTTEXT.fullmatch(line)
-        if match is None:
-            raise DataError(f"{corpus}, line {number}: not of the form `__label__NAME text`. Fix the line.")
-        if _FASTTEXT.match(match[2]):
+        found = list(_FASTTEXT.finditer(line))
+        if len(found) > 1:
             raise DataError(
                 f"{corpus}, line {number}: several labels for one text are not supported. Keep one, or train one model "
                 "per label."
             )
-        yield Row(number, (match[2],), match[1])
+        before, after = (line[: found[0].start()], line[found[0].end() :].lstrip(" \t")) if found else ("", "")
+        text = f"{before}{after}".rstrip(" \t") if before else after
+        if not text.strip():
+            raise DataError(f"{corpus}, line {number}: not of the form `__label__NAME text`. Fix the line.")
+        yield Row(number, (text,), found[0][1])

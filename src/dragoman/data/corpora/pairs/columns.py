@@ -11,7 +11,7 @@ from dragoman.text.languages.names import NAMES, language_name
 
 _SOURCES = frozenset("source src".split())
 _TARGETS = frozenset("target tgt trg translation".split())
-_NOISE = re.compile(r"[\s_.-]*\b(?:text|sentence|segment)s?\b[\s_.-]*")
+_NOISE = re.compile(r"[\s_.-]*\b(?:text|sentence|segment|string|lang|language)s?\b[\s_.-]*")
 _CODE = re.compile(r"[a-z]{2}(?:[-_][a-z]{2,4})*|[a-z]{3}(?:[-_][a-z]{4})?", re.IGNORECASE)
 _CODES = {name.casefold(): code for code, name in NAMES.items()}
 
@@ -57,6 +57,7 @@ def columns_by_name(names: Sequence[str], corpus: CorpusConfig) -> Columns | Non
 @lru_cache(maxsize=1 << 8)
 def language_of_name(name: str) -> str | None:
     """Return the code of the language that a column is named after: en, eng_Latn, English, translation.en; or None."""
+    name = _NOISE.sub("", name.strip()) or name
     last = re.split(r"[.\s]", name.strip())[-1]
     if (code := _CODES.get(name.strip().casefold())) is not None:
         return code

@@ -1,4 +1,5 @@
-"""Sentence pairs in tables: tab-separated values without quoting, and CSV with quotes (RFC 4180)."""
+"""Sentence pairs in tables: tab-separated values without quoting, also those with ` ||| ` for word aligners, and CSV
+with quotes (RFC 4180)."""
 
 import csv
 from collections import Counter
@@ -22,7 +23,14 @@ _MIN_REGULAR = 0.9
 """Minimum fraction of the lines of CSV that have the same number of columns."""
 
 _LONGEST_CELL = 40
-_SEPARATORS = {"\t": "tab-separated", ",": "comma-separated", ";": "semicolon-separated"}
+_ALIGNED = " ||| "
+_SEPARATORS = {
+    "\t": "tab-separated",
+    ",": "comma-separated",
+    ";": "semicolon-separated",
+    "|": "bar-separated",
+    _ALIGNED: "|||-separated",
+}
 _Row = tuple[int, list[str]]
 
 
@@ -75,8 +83,10 @@ def _separator(lines: Sequence[str], file_format: str, is_whole: bool) -> tuple[
     filled = [line for line in lines if line]
     if file_format == "tsv" or (file_format != "csv" and 2 * sum("\t" in line for line in filled) >= len(filled)):
         return "\t", False
+    if file_format != "csv" and filled and all(line.count(_ALIGNED) == 1 for line in filled):
+        return _ALIGNED, False
     best, best_score = "\t", (_MIN_REGULAR, 1)
-    for separator in _SEPARATORS:
+    for separator in filter(lambda each: len(each) == 1, _SEPARATORS):
         rows = [cells for cells in _first_rows(lines, separator) if cells]
         rows = rows if is_whole or len(rows) < 2 else rows[:-1]
         counts = Counter(map(len, rows))
