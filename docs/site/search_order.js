@@ -3,8 +3,9 @@
 // Visitors type questions in their own words, and a question is answered by a section, not by a page. So each section is
 // ranked by its words (BM25, Robertson & Zaragoza 2009): rare words count most, words of a heading more than words of the
 // text, and a section may lack some. Visitors also know other names than the pages use, so pages and sections have lists of
-// queries (document expansion, Nogueira et al. 2019): the query that is most similar to what was typed counts as much as the
-// text. The sections are in passages.js, which passages.py writes.
+// queries (document expansion, Nogueira et al. 2019). The query of a section that is most similar to what was typed counts
+// as much as the text, and so do all queries of its page together, compared by words and parts of words. The sections are in
+// passages.js, which passages.py writes.
 
 /** Factors of the score of pages: those that tell how to do something come first, the history of measurements last. */
 const FOLDERS = [
@@ -26,6 +27,14 @@ const COUNTED = new Set(["text", "queries"]);
  * because "does not start" is something else than "start"; but they count less. */
 const QUERY = 0.6;
 const USUAL = 0.5;
+
+/** How much a page gains whose queries together resemble what was typed, per point of its words, and the power of their
+ * cosines in the sum: a high one lets the most similar queries decide. */
+const NEAR = 1;
+const POWER = 3;
+
+/** Words whose parts have a lower cosine have nothing in common. */
+const SAME = 0.2;
 
 /** The points of a word that is in no query. */
 const UNKNOWN = 3;
@@ -58,60 +67,8 @@ const PAGE = 0.4;
 /** What two words gain that stand together as they were typed, such as beam search. */
 const TOGETHER = 0.4;
 
-/** What a word is worth that has the same meaning, or only begins like the one that was typed. */
+/** What a word is worth that only begins like the one that was typed. */
 const SIMILAR = 0.45;
-
-/** Words with the same meaning, here. */
-const SYNONYMS = [
-  "plot draw picture visualise visualisation show heatmap diagram image figure",
-  "laptop computer machine",
-  "ram memory",
-  "gpu cuda graphics",
-  "cpu processor core",
-  "subword bpe byte-pair tokeniser segmentation sentencepiece vocabulary",
-  "fast quick speed slow faster throughput accelerate latency",
-  "resume continue restart",
-  "glossary terminology term dictionary",
-  "exercise homework assignment task",
-  "class classroom lesson lecture course student teach teacher lecturer",
-  "crash fail error failure exception traceback",
-  "bad wrong poor nonsense garbage faulty",
-  "metric score measure bleu",
-  "maximum limit restrict",
-  "container docker podman compose kubernetes",
-  "service systemd daemon boot",
-  "deploy deployment production serve server expose host",
-  "proxy nginx caddy apache",
-  "https tls ssl certificate encrypt",
-  "key password token authentication",
-  "hallucination invent hallucinate",
-  "corpus dataset data bitext",
-  "recurrent rnn lstm gru",
-  "simultaneous concurrent parallel",
-  "weight parameter",
-  "remove delete drop filter",
-  "install installation setup",
-  "domain adaptation specialise fine-tune finetune retrain",
-  "multiple several",
-  "int8 quantise quantisation quantization",
-  "usage utilisation consumption need",
-  "compatible upgrade version",
-  "multilingual languages bilingual",
-  "custom own",
-  "improve better",
-  "pair sentence",
-  "setting option hyperparameter configuration config recipe",
-  "reproduce reproducible deterministic seed",
-  "monolingual unpaired",
-  "small tiny little few low-resource",
-  "stop end finish",
-  "evaluate evaluation test quality",
-  "save store write",
-  "user client visitor",
-  "spreadsheet excel csv",
-  "name entity",
-  "explain understand why",
-];
 
 // Sphinx ignores most words that say nothing about the answer, but not these; the languages are those of the examples.
 const SILENT = `can could get may use using would should must want need help please possible way one also practice question
@@ -174,10 +131,6 @@ function wordsOf(text, keepsAll = false) {
   return parts.filter((word) => keepsAll || saysSomething(word)).map(stemOf);
 }
 
-const synonymsOf = new Map();
-for (const group of SYNONYMS.map((line) => wordsOf(line)))
-  for (const word of group) synonymsOf.set(word, [...(synonymsOf.get(word) ?? []), ...group.filter((each) => each !== word)]);
-
 const usual = new Set([...stopwords].map(stemOf));
 const programs = new Set(wordsOf(PROGRAMS));
 const frames = new Set(wordsOf(FRAMES));
@@ -201,6 +154,68 @@ function distance(one, other) {
   return last[other.length];
 }
 
+/** Returns the parts of three to five characters of a word, whose beginning and end are characters, too. */
+function partsOf(word) {
+  const spaced = ` ${word} `;
+  const starts = (length) => [...Array(Math.max(0, spaced.length - length + 1)).keys()];
+  return [3, 4, 5].flatMap((length) => starts(length).map((start) => spaced.slice(start, start + length)));
+}
+
+/** Lists of features as vectors of length 1 whose features weigh as much as they are rare (tf–idf). */
+class Vectors {
+  constructor(lists) {
+    this.size = lists.length;
+    this.counts = new Map();
+    for (const features of lists) for (const each of new Set(features)) this.counts.set(each, (this.counts.get(each) ?? 0) + 1);
+    this.postings = new Map([...this.counts.keys()].map((feature) => [feature, []]));
+    lists.forEach((features, number) => {
+      for (const [feature, weight] of this.vector(features)) this.postings.get(feature).push([number, weight]);
+    });
+  }
+
+  vector(features) {
+    const rarity = (feature) => 1 + Math.log((1 + this.size) / (1 + (this.counts.get(feature) ?? 0)));
+    const weights = [...new Set(features)].map((feature) => [feature, rarity(feature)]);
+    const length = Math.hypot(...weights.map(([, weight]) => weight));
+    return weights.map(([feature, weight]) => [feature, weight / length]);
+  }
+
+  /** Returns the products of the vectors with features that have the given weights. */
+  products(weights) {
+    const products = new Float64Array(this.size);
+    for (const [feature, weight] of weights)
+      for (const [number, other] of this.postings.get(feature) ?? []) products[number] += weight * other;
+    return products;
+  }
+}
+
+/** Queries and the numbers of their pages. Words are compared by their parts, so that a query also meets other forms of its
+ * words, compounds and misspelt words (soft cosine, Sidorov et al. 2014), and all queries of a page speak for it together.
+ * So the lists need not have every wording. */
+class Queries {
+  constructor(queries) {
+    this.pages = queries.map(([, page]) => page);
+    this.queries = new Vectors(queries.map(([text]) => writtenIn(text)));
+    this.words = [...this.queries.postings.keys()];
+    this.parts = new Vectors(this.words.map(partsOf));
+  }
+
+  /** Returns for each page how much its queries resemble a text: a norm of their soft cosines. */
+  near(text) {
+    const weights = new Map();
+    for (const [typed, weight] of this.queries.vector(writtenIn(text)))
+      this.parts.products(this.parts.vector(partsOf(typed))).forEach((cosine, number) => {
+        const word = this.words[number];
+        if (cosine > SAME) weights.set(word, (weights.get(word) ?? 0) + weight * cosine);
+      });
+    const sums = new Map();
+    this.queries.products(weights).forEach((cosine, number) => {
+      sums.set(this.pages[number], (sums.get(this.pages[number]) ?? 0) + cosine ** POWER);
+    });
+    return new Map([...sums].map(([page, sum]) => [page, sum ** (1 / POWER)]));
+  }
+}
+
 /** Counts words: the sections and pages, and for each word how much of it each of them has. */
 class Passages {
   constructor(pages) {
@@ -216,12 +231,13 @@ class Passages {
         const own = index ? wordsOf(heading) : all.title;
         const fields = { title: all.title, heading: own, text, code: commands, queries: [] };
         fields.queries = typed.flatMap((query) => [...new Set(wordsOf(query))]);
-        this.sections.push({ page, anchor, title, heading, text: prose || code, fields, queries });
+        this.sections.push({ page, anchor, title, heading, text: prose || code, fields, queries, typed });
         if (index) all.heading.push(...own);
         for (const field of ["text", "code", "queries"]) for (const word of fields[field]) all[field].push(word);
       });
       whole.push(all);
     });
+    this.queries = new Queries(this.sections.flatMap(({ page, typed }) => typed.map((query) => [query, page])));
     const asked = this.sections.filter(({ queries }) => queries.length);
     const counts = new Map();
     for (const { queries } of asked) for (const word of new Set(queries.flat())) counts.set(word, (counts.get(word) ?? 0) + 1);
@@ -254,12 +270,11 @@ class Passages {
     return words;
   }
 
-  /** Returns the points of each document for a word that was typed, of its synonyms, or of words that begin like it. */
+  /** Returns the points of each document for a word that was typed or, if there are none, of words that begin like it. */
   static points(postings, word) {
-    const points = new Map(postings.get(word) ?? []);
-    let similar = synonymsOf.get(word) ?? [];
-    if (points.size === 0 && similar.length === 0 && word.length > 3)
-      similar = [...postings.keys()].filter((each) => each.startsWith(word) || (each.length > 3 && word.startsWith(each)));
+    if (postings.has(word) || word.length < 4) return postings.get(word) ?? new Map();
+    const points = new Map();
+    const similar = [...postings.keys()].filter((each) => each.startsWith(word) || (each.length > 3 && word.startsWith(each)));
     for (const other of similar)
       for (const [number, value] of postings.get(other) ?? [])
         points.set(number, Math.max(points.get(number) ?? 0, SIMILAR * value));
@@ -287,10 +302,10 @@ class Passages {
   }
 
   /** Returns the fraction of the words of a heading that were typed, weighted by their rarity. */
-  covered(heading, near) {
-    const weights = [...new Set(heading)].map((word) => [this.rarity(word), near.get(word) ?? 0]);
-    const total = weights.reduce((sum, [weight]) => sum + weight, 0);
-    return weights.reduce((sum, [weight, typed]) => sum + weight * typed, 0) / (total + COMMON);
+  covered(heading, typed) {
+    const sum = (words) => words.reduce((total, word) => total + this.rarity(word), 0);
+    const words = [...new Set(heading)];
+    return sum(words.filter((word) => typed.has(word))) / (sum(words) + COMMON);
   }
 
   /** Returns the points of a word of a query: its rarity among all queries, less if it says little. */
@@ -298,13 +313,12 @@ class Passages {
     return (usual.has(word) ? USUAL : factorOf(word)) * (this.points.get(word) ?? UNKNOWN);
   }
 
-  /** Returns the largest cosine of a section's queries and what was typed, as a map from words to their weights. */
-  similarity(queries, near, typed) {
+  /** Returns the largest cosine of a section's queries and the set of words that were typed. */
+  similarity(queries, typed) {
     const sum = (words) => words.reduce((total, word) => total + this.pointsOf(word), 0);
-    const length = Math.sqrt(sum(typed));
+    const length = Math.sqrt(sum([...typed]));
     const cosines = queries.map((query) => {
-      const both = query.reduce((total, word) => total + this.pointsOf(word) * (near.get(word) ?? 0), 0);
-      return both / length / Math.sqrt(sum(query) + 1);
+      return sum(query.filter((word) => typed.has(word))) / length / Math.sqrt(sum(query) + 1);
     });
     return Math.max(0, ...cosines);
   }
@@ -324,22 +338,22 @@ class Passages {
 
   /** Returns the best section of each page, the best page first. */
   find(text) {
-    const all = [...new Set(wordsOf(text, true).map((word) => this.corrected(word)))];
+    const all = new Set(wordsOf(text, true).map((word) => this.corrected(word)));
     const typed = wordsOf(text).map((word) => this.corrected(word));
     const words = [...new Set(typed)];
     const total = words.reduce((sum, word) => sum + this.rarity(word) * factorOf(word), 0);
-    const near = new Map(all.flatMap((word) => (synonymsOf.get(word) ?? []).map((other) => [other, SIMILAR])));
-    for (const word of all) near.set(word, 1);
     const pages = Passages.scores(this.ofPages, words);
+    const near = this.queries.near(text);
     const best = new Map();
     for (const [number, points] of Passages.scores(this.ofSections, words)) {
       const section = this.sections[number];
       const name = this.pages[section.page];
       const factor = FOLDERS.reduce((product, [folder, each]) => (folder.test(name) ? product * each : product), 1);
-      const covered = Math.max(this.covered(section.fields.heading, near), this.covered(section.fields.title, near));
+      const covered = Math.max(this.covered(section.fields.heading, all), this.covered(section.fields.title, all));
       const whole = PAGE * (pages.get(section.page) ?? 0);
       const text = (1 + COVERED * covered) * (points + this.together(section.fields, typed) + whole);
-      const score = factor * (text + QUERY * total * this.similarity(section.queries, near, all));
+      const queries = QUERY * this.similarity(section.queries, all) + NEAR * (near.get(section.page) ?? 0);
+      const score = factor * (text + total * queries);
       if (score > (best.get(section.page)?.score ?? 0)) best.set(section.page, { ...section, name, score });
     }
     return [...best.values()].sort((one, other) => other.score - one.score);

@@ -293,25 +293,29 @@ FROM_TRACKERS = [
 
 
 TITLES = Path(__file__).with_name("tracker_titles.tsv")
-"""Titles of issues as they were written, in the sets in which they were drawn, with the pages that answer them."""
+"""Titles of issues as they were written and questions of our own, in the sets in which they were drawn, with the pages
+that answer them."""
 
 FIRST_HITS = {
     "first": 37,
-    "second": 35,
+    "second": 37,
     "third": 24,
-    "fourth": 31,
+    "fourth": 33,
     "fifth": 28,
-    "sixth": 28,
-    "seventh": 38,
-    "eighth": 37,
+    "sixth": 30,
+    "seventh": 37,
+    "eighth": 36,
     "ninth": 27,
     "tenth": 27,
+    "eleventh": 28,
+    "own": 15,
 }
 """In each set, how many titles the search answers at least with the first page that it shows.
 
-These are the numbers after the titles' words were added to `queries.yaml`, less one. When each set was new, they were
-lower: "Search of the documentation" in `docs/EXPERIMENTS.md`. In the sixth and the tenth set, pages that were written
-or noticed after the first try also count.
+These are the numbers of titles that it answers, less one. The words of the first ten sets are in `queries.yaml`, those
+of the eleventh and of our own questions are not. When each set was new, the numbers were lower: "Search of the
+documentation" in `docs/EXPERIMENTS.md`. In the sixth and the tenth set, pages that were written or noticed after the
+first try also count.
 """
 
 
