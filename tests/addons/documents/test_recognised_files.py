@@ -5,6 +5,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from open_documents import packed
 from stand_in_translators import StandIn, upper
 from word_documents import document, paragraph, run
 
@@ -42,6 +43,11 @@ def test_unknown_extensions_are_refused_by_name(name: str, tmp_path: Path, capsy
         ("a.csv.gz", b"a,b", "a table by its extension .csv, which cannot be translated"),
         ("a.xyz", b"%PDF-1.7", "a PDF: give it the file name extension .pdf, or choose the format pdf"),
         ("a.bin", document(paragraph(run("A dog"))), "a Word document (.docx): give it the file name extension .docx"),
+        (
+            "a.pages",
+            packed({"Index/Document.iwa": b"x"}, mimetype="x"),
+            "a document of Pages by its extension .pages, which cannot",
+        ),
         ("a.mobi", b"", "an e-book of another format by its extension .mobi, which cannot be translated: convert it"),
     ],
 )

@@ -110,10 +110,11 @@ def recognise(data: bytes) -> Content | None:
 def remedy_for(extension: str, data: bytes) -> str | None:
     """Return what a file is whose extension no format has, and what to do with it; None if that is unknown.
 
-    extension: in lower case; data: the bytes of the file, which count more than its extension, or none.
+    extension: in lower case; data: the bytes of the file, which count more than its extension, or none. Those of an
+    archive do not tell what is in it.
     """
     found = recognise(data)
-    if found is None:
+    if found is None or (found is _ARCHIVE and extension in _EXTENSIONS):
         found = _EXTENSIONS.get(extension)
         if found is None:
             return None
