@@ -31,7 +31,7 @@ class Rows(Structure):
 
 
 class MuonStep(Structure):
-    """The constants of a step of Muon (`source/training/muon.h`).
+    """The constants of a step of Muon (`source/training/muon_step.h`).
 
     W ← keep · W − rate · orthogonal((1 − momentum) · G + momentum · M). margin: factor on the estimate of the largest
     singular value. steps: the coefficients of three polynomials.
@@ -71,16 +71,15 @@ def declared(path: Path) -> ctypes.CDLL:
         "differentiate_entropy": (*[pointer] * 5, size, size, number, count),
         "narrow": (pointer, pointer, pointer, size),
         "sum_widened": (pointer, size, pointer, size),
+        "muon": (pointer, pointer, pointer, size, size, count, POINTER(MuonStep), count),
     }
     for name, arguments in declarations.items():
         function = getattr(found, f"dragoman_training_{name}")  # not by [], which returns a new function
         function.argtypes = arguments
         function.restype = None if name in _WITHOUT_RESULT else c_int32
-    if found.dragoman_training_has_pairs():
-        found.dragoman_training_muon.argtypes = (pointer, pointer, pointer, size, size, count, POINTER(MuonStep))
     return found
 
 
 def has_pairs() -> bool:
-    """Return whether this processor multiplies pairs of bfloat16, as `dragoman_training_muon` requires."""
+    """Return whether this processor multiplies pairs of bfloat16, which Muon's products in bfloat16 require."""
     return bool(library().dragoman_training_has_pairs())

@@ -70,7 +70,7 @@ class Muon(torch.optim.AdamW):
         self.matrices = sorted(matrices, key=_shape)  # equal shapes are orthogonalised as one batch
         self.threads = threads
         on_cpu = any(each.device.type == "cpu" for each in matrices)
-        self._in_c = on_cpu and precision == torch.bfloat16 and kernels_run(torch.device("cpu")) and has_pairs()
+        self._in_c = on_cpu and kernels_run(torch.device("cpu")) and (precision == torch.float32 or has_pairs())
         self.factors: dict[nn.Parameter, float] = {}
         """Factors of the learning rate of matrices (`layers.set_rate_factors`), 1 by default."""
 
@@ -110,17 +110,21 @@ class Muon(torch.optim.AdamW):
                 matrix.sub_(local_shard(update.to(matrix.dtype), matrix), alpha=rate * _ADAM_RMS * sqrt(max(shape)))
 
     def _update_in_c(self, matrix: nn.Parameter, rate: float) -> bool:
-        """Update a matrix and its mean of gradients in one call of C, if possible. Raises MemoryError."""
+        """Update a matrix and its mean of gradients in one call of C, if possible. Raises MemoryError.
+
+        Products in bfloat16 need pairs of elements.
+        """
         assert matrix.grad is not None
         mean = self._mean(matrix, matrix.grad)
         tensors = matrix, matrix.grad, mean
-        if any(size % 2 for size in matrix.shape) or not all(_is_plain(each) for each in tensors):
+        wide = self.precision == torch.float32
+        if not (wide or all(size % 2 == 0 for size in matrix.shape)) or not all(map(_is_plain, tensors)):
             return False
         step = MuonStep(self.momentum, 1 - rate * self.decay, rate * _ADAM_RMS * sqrt(max(matrix.shape)), _MARGIN)
         step.steps[:] = [each for quintic in _QUINTICS for each in quintic]
         tall = matrix.size(0) > matrix.size(1)
         addresses = (each.data_ptr() for each in tensors)
-        if library().dragoman_training_muon(*addresses, *sorted(matrix.shape), tall, byref(step)):
+        if library().dragoman_training_muon(*addresses, *sorted(matrix.shape), tall, byref(step), wide):
             raise MemoryError("not enough memory for the optimiser")
         return True
 

@@ -1,96 +1,92 @@
-/* Products of matrices in bfloat16 with sums in float32, by the instruction VDPBF16PS, which multiplies pairs.
+/* Products of matrices of one type, with sums in float32. Included after floats.h or pairs.h, which define the type.
 
-   A matrix is addressed in pairs: two bfloat16 that are neighbours along the summed dimension. The right factor is packed
-   in panels of PANEL_COLUMNS columns: for each pair of rows, the pairs of all columns of the panel. */
-#pragma once
-
+   A matrix is addressed in units of SPAN elements that are neighbours along the summed dimension: a float, or a pair of
+   bfloat16. The right factor is packed in panels of VECTORS vectors of columns: for each row of units, the units of all
+   columns of the panel. */
 #include <stdlib.h>
 
 #include "numbers.h"
 
-#if defined(__x86_64__) && defined(__AVX512F__)
-#define HAS_PAIRS 1
-#define PAIRS __attribute__((target("avx512bf16")))
-#define PANEL_COLUMNS 64
+#define COLUMNS (VECTORS * LANES)
 
-/* Numbers of pairs and panels that cover a number of rows and columns. */
-INLINE int64_t pairs_of(int64_t rows) { return (rows + 1) / 2; }
-INLINE int64_t panels_of(int64_t columns) { return (columns + PANEL_COLUMNS - 1) / PANEL_COLUMNS; }
-INLINE int64_t packed_size(int64_t rows, int64_t columns) {
-    return panels_of(columns) * pairs_of(rows) * PANEL_COLUMNS * (int64_t)sizeof(uint32_t);
+/* Numbers of units and panels that cover a number of rows and columns, and the size of a packed factor in bytes. */
+INLINE int64_t NAME(units_of)(int64_t rows) { return (rows + SPAN - 1) / SPAN; }
+INLINE int64_t NAME(panels_of)(int64_t columns) { return (columns + COLUMNS - 1) / COLUMNS; }
+INLINE int64_t NAME(packed_size)(int64_t rows, int64_t columns) {
+    return NAME(panels_of)(columns) * NAME(units_of)(rows) * COLUMNS * (int64_t)sizeof(UNIT);
 }
 
-/* Packs a matrix (rows, columns), whose rows are `stride` elements apart, as a right factor. */
-static void pack(uint32_t *to, const uint16_t *from, int64_t rows, int64_t columns, int64_t stride) {
-    int64_t pairs = pairs_of(rows);
-    for (int64_t panel = 0; panel < panels_of(columns); panel++) {
-        int64_t first = panel * PANEL_COLUMNS;
-        int64_t count = columns - first < PANEL_COLUMNS ? columns - first : PANEL_COLUMNS;
-        for (int64_t pair = 0; pair < pairs; pair++, to += PANEL_COLUMNS) {
-            const uint16_t *upper = from + 2 * pair * stride + first;
-            const uint16_t *lower = 2 * pair + 1 < rows ? upper + stride : NULL;
-            if (count == PANEL_COLUMNS && lower != NULL)
-                for (int64_t at = 0; at < PANEL_COLUMNS; at++) to[at] = upper[at] | (uint32_t)lower[at] << 16;
+/* Packs a matrix (rows, columns) as a right factor. */
+static void NAME(pack)(UNIT *to, const ELEMENT *from, int64_t rows, int64_t columns) {
+    for (int64_t first = 0; first < columns; first += COLUMNS)
+        for (int64_t row = 0; row < rows; row += SPAN, to += COLUMNS) {
+            const ELEMENT *upper = from + row * columns + first, *lower = row + SPAN <= rows ? upper + columns : NULL;
+            int64_t count = columns - first < COLUMNS ? columns - first : COLUMNS;
+            if (count == COLUMNS && (SPAN == 1 || lower != NULL))
+                for (int64_t at = 0; at < COLUMNS; at++) to[at] = JOINED(upper[at], lower[at]);
             else
-                for (int64_t at = 0; at < PANEL_COLUMNS; at++)
-                    to[at] = at >= count ? 0 : upper[at] | (lower == NULL ? 0 : (uint32_t)lower[at] << 16);
+                for (int64_t at = 0; at < COLUMNS; at++)
+                    to[at] = at >= count ? 0 : JOINED(upper[at], SPAN == 1 || lower == NULL ? 0 : lower[at]);
         }
-    }
 }
 
-/* Packs the transpose of a matrix (columns, rows) as a right factor. The number of rows is even. */
-static void pack_transposed(uint32_t *to, const uint16_t *from, int64_t rows, int64_t columns, int64_t stride) {
-    int64_t pairs = pairs_of(rows);
-    for (int64_t panel = 0; panel < panels_of(columns); panel++) {
-        int64_t first = panel * PANEL_COLUMNS;
-        uint32_t *start = to + panel * pairs * PANEL_COLUMNS;
-        for (int64_t block = 0; block < pairs; block += 16) {
-            int64_t last = block + 16 < pairs ? block + 16 : pairs;
-            for (int64_t at = 0; at < PANEL_COLUMNS; at++) {
-                uint32_t words[16] = {0};
+/* Packs the transpose of a matrix (columns, rows) as a right factor. The number of rows is a multiple of SPAN. */
+static void NAME(pack_transposed)(UNIT *to, const ELEMENT *from, int64_t rows, int64_t columns) {
+    int64_t units = NAME(units_of)(rows);
+    for (int64_t first = 0; first < columns; first += COLUMNS, to += units * COLUMNS)
+        for (int64_t block = 0; block < units; block += 16) {
+            int64_t last = block + 16 < units ? block + 16 : units;
+            for (int64_t at = 0; at < COLUMNS; at++) {
+                UNIT some[16] = {0};
                 if (first + at < columns)
-                    memcpy(words, from + (first + at) * stride + 2 * block, (size_t)(last - block) * sizeof(uint32_t));
-                for (int64_t pair = block; pair < last; pair++) start[pair * PANEL_COLUMNS + at] = words[pair - block];
+                    memcpy(some, from + (first + at) * rows + SPAN * block, (size_t)(last - block) * sizeof(UNIT));
+                for (int64_t unit = block; unit < last; unit++) to[unit * COLUMNS + at] = some[unit - block];
             }
         }
-    }
 }
 
-/* What happens to the sums of a product before they are written. */
+/* What is added to a product: `factor` times a matrix with the rows of the result, or nothing if it is NULL. The sums
+   are multiplied by `scale`. */
 typedef struct {
-    const float *bias;     /* added to each row, or NULL */
-    int relu;              /* whether negative values become zeros */
-    const uint16_t *added; /* (rows, columns) with the stride of the result, times `factor`; or NULL */
-    float factor, scale;   /* the sums are multiplied by `scale` */
-} Finish;
+    const ELEMENT *added;
+    float factor, scale;
+} NAME(Finish);
+
+/* Reads and writes the elements of a row from a column on, which may be outside. */
+INLINE Vector NAME(read_column)(const ELEMENT *row, int64_t column, int64_t columns) {
+    return column < columns ? read_some(row, column, columns - column, WIDE) : (Vector){0};
+}
+INLINE void NAME(write_column)(ELEMENT *row, int64_t column, int64_t columns, Vector value) {
+    if (column < columns) write_some(row, column, value, columns - column, WIDE);
+}
 
 #define ROWS(COUNT)                                                                                                    \
-    PAIRS static inline void rows_##COUNT(                                                                             \
-        uint16_t *out, int64_t out_stride, const uint32_t *a, int64_t row, int64_t step, const uint32_t *b,           \
-        int64_t pairs, int64_t columns, int64_t first, const Finish *finish                                            \
+    TARGET static inline void NAME(rows_##COUNT)(                                                                      \
+        ELEMENT *out, const UNIT *a, int64_t row, const UNIT *b, int64_t units, int64_t columns, int64_t first,       \
+        const NAME(Finish) * finish                                                                                    \
     ) {                                                                                                                \
-        __m512 sums[COUNT][4];                                                                                         \
+        Vector sums[COUNT][VECTORS]; /* set in a loop, because memory that is set at once stays memory */              \
         for (int i = 0; i < COUNT; i++)                                                                                \
-            for (int j = 0; j < 4; j++) sums[i][j] = _mm512_setzero_ps();                                              \
-        for (int64_t pair = 0; pair < pairs; pair++, b += PANEL_COLUMNS) {                                             \
-            __m512bh right[4];                                                                                         \
-            for (int j = 0; j < 4; j++) right[j] = (__m512bh)_mm512_loadu_si512(b + 16 * j);                           \
+            for (int j = 0; j < VECTORS; j++) sums[i][j] = (Vector){0};                                                \
+        for (int64_t unit = 0; unit < units; unit++, b += COLUMNS) {                                                   \
+            FACTOR right[VECTORS];                                                                                     \
+            for (int j = 0; j < VECTORS; j++) right[j] = LOAD(b + LANES * j);                                          \
             for (int i = 0; i < COUNT; i++) {                                                                          \
-                __m512bh left = (__m512bh)_mm512_set1_epi32((int)a[i * row + pair * step]);                            \
-                for (int j = 0; j < 4; j++) sums[i][j] = _mm512_dpbf16_ps(sums[i][j], left, right[j]);                 \
+                FACTOR left = EVERYWHERE(a[i * row + unit]);                                                           \
+                for (int j = 0; j < VECTORS; j++) sums[i][j] = MULTIPLY_ADD(sums[i][j], left, right[j]);               \
             }                                                                                                          \
         }                                                                                                              \
         for (int i = 0; i < COUNT; i++)                                                                                \
-            for (int j = 0; j < 4; j++) {                                                                              \
-                int64_t column = first + 16 * j, left = columns - column;                                              \
-                if (left <= 0) break;                                                                                  \
-                Vector value = (Vector)sums[i][j] * finish->scale;                                                     \
-                if (finish->bias != NULL) value += read_some(finish->bias, column, left, 1);                           \
-                if (finish->added != NULL)                                                                             \
-                    value += finish->factor * read_some(finish->added, i * out_stride + column, left, 0);              \
-                if (finish->relu) value = maximum(value, (Vector){0});                                                 \
-                write_some(out, i * out_stride + column, value, left, 0);                                              \
-            }                                                                                                          \
+            for (int j = 0; j < VECTORS; j++) sums[i][j] *= finish->scale;                                             \
+        if (finish->added != NULL)                                                                                     \
+            for (int i = 0; i < COUNT; i++)                                                                            \
+                for (int j = 0; j < VECTORS; j++) {                                                                    \
+                    const ELEMENT *row_added = finish->added + i * columns;                                            \
+                    sums[i][j] += finish->factor * NAME(read_column)(row_added, first + LANES * j, columns);           \
+                }                                                                                                      \
+        for (int i = 0; i < COUNT; i++)                                                                                \
+            for (int j = 0; j < VECTORS; j++)                                                                          \
+                NAME(write_column)(out + i * columns, first + LANES * j, columns, sums[i][j]);                         \
     }
 ROWS(6)
 ROWS(4)
@@ -98,28 +94,25 @@ ROWS(2)
 ROWS(1)
 #undef ROWS
 
-/* out (rows, columns) = finish(a · b). a: the pair of row i and summed pair k is at i · row + k · step. b: packed.
+/* out (rows, columns) = scale · a · b + factor · added. a: the rows of units are `row` units apart. b: packed.
 
-   symmetric: only the panels on and below the diagonal are computed, which suffices for a symmetric result (mirror). */
-PAIRS static void multiply_pairs(
-    uint16_t *out, int64_t out_stride, const uint32_t *a, int64_t row, int64_t step, const uint32_t *b, int64_t rows,
-    int64_t pairs, int64_t columns, Finish finish, int symmetric
+   symmetric: only the panels on and below the diagonal are computed, which suffices for a symmetric result. */
+TARGET static void NAME(multiply)(
+    ELEMENT *out, const UNIT *a, int64_t row, const UNIT *b, int64_t rows, int64_t depth, int64_t columns,
+    NAME(Finish) finish, int symmetric
 ) {
-    const uint16_t *added = finish.added;
-    for (int64_t panel = 0; panel < panels_of(columns); panel++) {
-        int64_t first = panel * PANEL_COLUMNS;
-        const uint32_t *right = b + panel * pairs * PANEL_COLUMNS;
+    const ELEMENT *added = finish.added;
+    int64_t units = NAME(units_of)(depth);
+    for (int64_t first = 0; first < columns; first += COLUMNS, b += units * COLUMNS)
         for (int64_t i = symmetric ? first : 0, count; i < rows; i += count) {
             int64_t left = rows - i;
             count = left >= 6 ? 6 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
-            uint16_t *to = out + i * out_stride;
-            const uint32_t *from = a + i * row;
-            if (added != NULL) finish.added = added + i * out_stride;
-            if (count == 6) rows_6(to, out_stride, from, row, step, right, pairs, columns, first, &finish);
-            else if (count == 4) rows_4(to, out_stride, from, row, step, right, pairs, columns, first, &finish);
-            else if (count == 2) rows_2(to, out_stride, from, row, step, right, pairs, columns, first, &finish);
-            else rows_1(to, out_stride, from, row, step, right, pairs, columns, first, &finish);
+            ELEMENT *to = out + i * columns;
+            const UNIT *from = a + i * row;
+            if (added != NULL) finish.added = added + i * columns;
+            if (count == 6) NAME(rows_6)(to, from, row, b, units, columns, first, &finish);
+            else if (count == 4) NAME(rows_4)(to, from, row, b, units, columns, first, &finish);
+            else if (count == 2) NAME(rows_2)(to, from, row, b, units, columns, first, &finish);
+            else NAME(rows_1)(to, from, row, b, units, columns, first, &finish);
         }
-    }
 }
-#endif

@@ -1,93 +1,113 @@
-/* One step of Muon (Jordan et al. 2024) for a matrix, with products in bfloat16. The algorithm is that of
+/* One step of Muon (Jordan et al. 2024) for a matrix of one type. Included after matrix.h. The algorithm is that of
    training/optimisers/muon.py, which says where its constants come from.
 
-   A step X ← (aI + P)X with P = bA + cA² and A = XXᵀ. The first two steps are one: after the first, A becomes
-   (aI + P)A(aI + P), so that only (rows, rows) matrices are multiplied, and X is multiplied once by (dI + P₂)(aI + P₁).
-   In bfloat16, three such steps in one would be inaccurate. Products of matrices that commute are symmetric, so only
-   one half of them is computed. */
-#pragma once
+   A step is X ← (aI + P)X with P = bA + cA² and A = XXᵀ, after which A is (aI + P)A(aI + P). So several steps multiply
+   only matrices (rows, rows), and then X once by (dI + P₂)(aI + P₁): all three steps of floats, and two of bfloat16, in
+   which three would be inaccurate. Products of matrices that commute are symmetric, so one half of them is computed. */
 
-#include "matrix.h"
-
-#ifdef HAS_PAIRS
+/* A symmetric matrix (rows, rows), and memory for a packed one. */
 typedef struct {
-    float linear, cubic, quintic;
-} Quintic;
+    ELEMENT *a, *p, *q, *sum, *product;
+    UNIT *packed_a, *packed_p;
+    int64_t rows;
+} NAME(Squares);
 
-/* The constants of a step. W ← keep · W − rate · orthogonal((1 − momentum) · G + momentum · M). */
-typedef struct {
-    float momentum, keep, rate, margin;
-    Quintic steps[3];
-} MuonStep;
-
-/* A square, symmetric matrix, and the same packed as a right factor. */
-typedef struct {
-    uint16_t *values;
-    uint32_t *packed;
-} Square;
-
-static float norm_of(const uint16_t *values, int64_t size) {
+static float NAME(norm_of)(const ELEMENT *values, int64_t size) {
     Vector sum = {0};
     for (int64_t at = 0; at < size; at += LANES) {
-        Vector value = read_some(values, at, size - at, 0);
+        Vector value = read_some(values, at, size - at, WIDE);
         sum += value * value;
     }
     return fmaxf(sqrtf(horizontal_sum(sum)), 1.17549435e-38f);
 }
 
-static void rescale(uint16_t *values, int64_t size, float factor) {
+static void NAME(rescale)(ELEMENT *values, int64_t size, float factor) {
     for (int64_t at = 0; at < size; at += LANES)
-        write_some(values, at, read_some(values, at, size - at, 0) * factor, size - at, 0);
+        write_some(values, at, read_some(values, at, size - at, WIDE) * factor, size - at, WIDE);
 }
 
-/* out = scale · left · right + factor · added, all symmetric and (rows, rows). */
-PAIRS static void multiply_squares(
-    Square out, const uint16_t *left, const uint32_t *right, const uint16_t *added, float factor, float scale,
-    int64_t rows, int64_t width, int64_t stride
-) {
-    Finish finish = {NULL, 0, added, factor, scale};
-    multiply_pairs(
-        out.values, rows, (const uint32_t *)left, stride / 2, 1, right, rows, pairs_of(width), rows, finish, 1
-    );
-    for (int64_t row = 0; row < rows; row++)
-        for (int64_t column = (row / PANEL_COLUMNS + 1) * PANEL_COLUMNS; column < rows; column++)
-            out.values[row * rows + column] = out.values[column * rows + row];
+/* to (columns, rows) = the transpose of `from`, in blocks that fit into the cache. */
+static void NAME(transpose)(ELEMENT *to, const ELEMENT *from, int64_t rows, int64_t columns) {
+    for (int64_t top = 0; top < rows; top += 16)
+        for (int64_t left = 0; left < columns; left += 16)
+            for (int64_t row = top; row < rows && row < top + 16; row++)
+                for (int64_t column = left; column < columns && column < left + 16; column++)
+                    to[column * rows + row] = from[row * columns + column];
 }
 
-static void pack_square(Square square, int64_t rows) { pack(square.packed, square.values, rows, rows, rows); }
-
-/* X ← factor · X + square · X for X (rows, columns); the result is in `out`. */
-PAIRS static void apply_square(
-    uint16_t *out, Square square, const uint16_t *x, uint32_t *packed, float factor, int64_t rows, int64_t columns
+/* out = scale · left · right + factor · added, all symmetric; left has rows of `depth` elements. right: packed. */
+TARGET static void NAME(square)(
+    ELEMENT *out, const ELEMENT *left, const UNIT *right, const ELEMENT *added, float factor, float scale, int64_t rows,
+    int64_t depth
 ) {
-    pack(packed, x, rows, columns, columns);
-    Finish finish = {NULL, 0, x, factor, 1.0f};
-    multiply_pairs(
-        out, columns, (const uint32_t *)square.values, rows / 2, 1, packed, rows, pairs_of(rows), columns, finish, 0
-    );
+    NAME(Finish) finish = {added, factor, scale};
+    NAME(multiply)(out, (const UNIT *)left, depth / SPAN, right, rows, depth, rows, finish, 1);
+    for (int64_t top = 0; top < rows; top += 16)
+        for (int64_t row = top; row < rows && row < top + 16; row++)
+            for (int64_t column = (row / COLUMNS + 1) * COLUMNS; column < rows; column++)
+                out[row * rows + column] = out[column * rows + row];
+}
+
+/* p = bA + cA². Also packs A. */
+TARGET static void NAME(polynomial)(const NAME(Squares) * s, ELEMENT *p, Quintic step) {
+    NAME(pack)(s->packed_a, s->a, s->rows, s->rows);
+    NAME(square)(p, s->a, s->packed_a, s->a, step.cubic, step.quintic, s->rows, s->rows);
+}
+
+/* A ← (aI + p)A(aI + p), given the packed A; p is packed. between: memory for a square. */
+TARGET static void NAME(advance)(const NAME(Squares) * s, const ELEMENT *p, ELEMENT *between, float linear) {
+    NAME(square)(between, p, s->packed_a, s->a, linear, 1, s->rows, s->rows);
+    NAME(pack)(s->packed_p, p, s->rows, s->rows);
+    NAME(square)(s->a, between, s->packed_p, between, linear, 1, s->rows, s->rows);
+}
+
+/* out with (dI + q)(aI + p) = daI + out, given the packed p. */
+TARGET static void NAME(combine)(
+    const NAME(Squares) * s, ELEMENT *out, const ELEMENT *p, float a, const ELEMENT *q, float d
+) {
+    int64_t size = s->rows * s->rows;
+    for (int64_t at = 0; at < size; at += LANES) {
+        Vector sum = d * read_some(p, at, size - at, WIDE) + a * read_some(q, at, size - at, WIDE);
+        write_some(s->sum, at, sum, size - at, WIDE);
+    }
+    NAME(square)(out, q, s->packed_p, s->sum, 1, 1, s->rows, s->rows);
+}
+
+/* out = factor · X + square · X for X (rows, columns). */
+TARGET static void NAME(apply)(
+    ELEMENT *out, const ELEMENT *square, const ELEMENT *x, UNIT *packed, float factor, int64_t rows, int64_t columns
+) {
+    NAME(Finish) finish = {x, factor, 1.0f};
+    NAME(pack)(packed, x, rows, columns);
+    NAME(multiply)(out, (const UNIT *)square, rows / SPAN, packed, rows, rows, columns, finish, 0);
+}
+
+/* A = scale · XXᵀ. */
+TARGET static void NAME(gram)(const NAME(Squares) * s, const ELEMENT *x, UNIT *packed, int64_t columns) {
+    NAME(pack_transposed)(packed, x, columns, s->rows);
+    NAME(square)(s->a, x, packed, NULL, 0, 1, s->rows, columns);
 }
 
 /* Updates a weight and its running mean of gradients, both (rows, columns), rows ≤ columns unless `tall`, in which case
-   the matrices are (columns, rows). Rows and columns are even. Returns 0, or 1 if there is not enough memory. */
-PAIRS static int32_t muon(
+   the matrices are (columns, rows). Rows and columns are multiples of SPAN. Returns 0, or 1 if there is not enough
+   memory. */
+TARGET static int32_t NAME(muon)(
     float *weight, const float *gradient, float *mean, int64_t rows, int64_t columns, int32_t tall, const MuonStep *step
 ) {
-    int64_t size = rows * columns, square = (rows * rows * 2 + 63) / 64 * 64, rectangle = (size * 2 + 63) / 64 * 64;
-    int64_t square_packed = packed_size(rows, rows);
-    int64_t largest = packed_size(rows, columns) > packed_size(columns, rows) ? packed_size(rows, columns)
-                                                                              : packed_size(columns, rows);
-    uint8_t *memory = aligned_alloc(64, (size_t)(2 * rectangle + 4 * square + 2 * square_packed + largest)), *next = memory;
+    int64_t size = rows * columns, element = (int64_t)sizeof(ELEMENT);
+    int64_t square = (rows * rows * element + 63) / 64 * 64, rectangle = (size * element + 63) / 64 * 64;
+    int64_t square_packed = NAME(packed_size)(rows, rows);
+    int64_t wide = NAME(packed_size)(rows, columns), high = NAME(packed_size)(columns, rows);
+    int64_t packed_bytes = wide > high ? wide : high;
+    uint8_t *memory = aligned_alloc(64, (size_t)(2 * rectangle + 5 * square + 2 * square_packed + packed_bytes));
     if (memory == NULL) return 1;
-    uint16_t *x = (uint16_t *)next, *y = (uint16_t *)(next += rectangle);
-    next += rectangle;
-    Square a, p, q, b;
-    a.values = (uint16_t *)next;
-    p.values = (uint16_t *)(next += square);
-    q.values = (uint16_t *)(next += square);
-    b.values = (uint16_t *)(next += square);
-    a.packed = b.packed = (uint32_t *)(next += square);
-    p.packed = q.packed = (uint32_t *)(next += square_packed);
-    uint32_t *packed = (uint32_t *)(next += square_packed);
+    uint8_t *next = memory + 2 * rectangle, *rest = next + 5 * square;
+    ELEMENT *x = (ELEMENT *)memory, *y = (ELEMENT *)(memory + rectangle);
+    NAME(Squares) s = {
+        (ELEMENT *)next, (ELEMENT *)(next + square), (ELEMENT *)(next + 2 * square), (ELEMENT *)(next + 3 * square),
+        (ELEMENT *)(next + 4 * square), (UNIT *)rest, (UNIT *)(rest + square_packed), rows,
+    };
+    UNIT *packed = (UNIT *)(rest + 2 * square_packed);
 
     Vector squares = {0};
     for (int64_t at = 0; at < size; at += LANES) {
@@ -100,48 +120,40 @@ PAIRS static int32_t muon(
     float scale = 1.0f / fmaxf(sqrtf(horizontal_sum(squares)), 1.17549435e-38f);
     for (int64_t at = 0; at < size; at += LANES) {
         Vector new = read_some(gradient, at, size - at, 1), old = read_some(mean, at, size - at, 1);
-        write_some(tall ? y : x, at, (new + step->momentum * (old - new)) * scale, size - at, 0);
+        write_some(tall ? y : x, at, (new + step->momentum * (old - new)) * scale, size - at, WIDE);
     }
-    if (tall)
-        for (int64_t row = 0; row < rows; row++)
-            for (int64_t column = 0; column < columns; column++) x[row * columns + column] = y[column * rows + row];
+    if (tall) NAME(transpose)(x, y, columns, rows);
 
     const Quintic *first = step->steps, *second = first + 1, *third = first + 2;
-    pack_transposed(packed, x, columns, rows, columns);
-    multiply_squares(a, x, packed, NULL, 0, 1, rows, columns, columns);
-    float bound = norm_of(a.values, rows * rows) * step->margin;
-    rescale(a.values, rows * rows, 1 / bound);
-    rescale(x, size, 1 / sqrtf(bound));
-    pack_square(a, rows);
-    multiply_squares(p, a.values, a.packed, a.values, first->cubic, first->quintic, rows, rows, rows); /* P₁ */
-    multiply_squares(b, p.values, a.packed, a.values, first->linear, 1, rows, rows, rows);
-    pack_square(p, rows);
-    multiply_squares(a, b.values, p.packed, b.values, first->linear, 1, rows, rows, rows); /* A after the first step */
-    pack_square(a, rows);
-    multiply_squares(q, a.values, a.packed, a.values, second->cubic, second->quintic, rows, rows, rows); /* P₂ */
-    for (int64_t at = 0; at < rows * rows; at += LANES) {
-        Vector sum = second->linear * read_some(p.values, at, rows * rows - at, 0);
-        sum += first->linear * read_some(q.values, at, rows * rows - at, 0);
-        write_some(a.values, at, sum, rows * rows - at, 0);
+    NAME(gram)(&s, x, packed, columns);
+    float bound = NAME(norm_of)(s.a, rows * rows) * step->margin, linear = first->linear * second->linear;
+    NAME(rescale)(s.a, rows * rows, 1 / bound);
+    NAME(rescale)(x, size, 1 / sqrtf(bound));
+    NAME(polynomial)(&s, s.p, *first);
+    NAME(advance)(&s, s.p, s.product, first->linear);
+    NAME(polynomial)(&s, s.q, *second);
+    NAME(combine)(&s, s.product, s.p, first->linear, s.q, second->linear);
+    if (WIDE) {
+        NAME(advance)(&s, s.q, s.p, second->linear);
+        NAME(polynomial)(&s, s.q, *third);
+        NAME(pack)(s.packed_p, s.product, rows, rows);
+        NAME(combine)(&s, s.p, s.product, linear, s.q, third->linear);
+        NAME(apply)(y, s.p, x, packed, linear * third->linear, rows, columns);
+    } else {
+        NAME(apply)(y, s.product, x, packed, linear, rows, columns);
+        NAME(gram)(&s, y, packed, columns);
+        NAME(polynomial)(&s, s.p, *third);
+        NAME(apply)(x, s.p, y, packed, third->linear, rows, columns);
     }
-    multiply_squares(b, q.values, p.packed, a.values, 1, 1, rows, rows, rows);
-    apply_square(y, b, x, packed, first->linear * second->linear, rows, columns);
-    pack_transposed(packed, y, columns, rows, columns);
-    multiply_squares(a, y, packed, NULL, 0, 1, rows, columns, columns);
-    pack_square(a, rows);
-    multiply_squares(p, a.values, a.packed, a.values, third->cubic, third->quintic, rows, rows, rows);
-    apply_square(x, p, y, packed, third->linear, rows, columns);
-
+    ELEMENT *result = WIDE ? y : x, *other = WIDE ? x : y;
     if (tall) {
-        for (int64_t row = 0; row < rows; row++)
-            for (int64_t column = 0; column < columns; column++) y[column * rows + row] = x[row * columns + column];
-        x = y;
+        NAME(transpose)(other, result, rows, columns);
+        result = other;
     }
     for (int64_t at = 0; at < size; at += LANES) {
-        Vector value = step->keep * read_some(weight, at, size - at, 1) - step->rate * read_some(x, at, size - at, 0);
-        write_some(weight, at, value, size - at, 1);
+        Vector value = step->keep * read_some(weight, at, size - at, 1);
+        write_some(weight, at, value - step->rate * read_some(result, at, size - at, WIDE), size - at, 1);
     }
     free(memory);
     return 0;
 }
-#endif

@@ -5,11 +5,24 @@
    int32_t return 0, or 1 if there is not enough memory. */
 
 #include "attention.h"
-#include "muon.h"
+#include "muon_step.h"
 #include "precisions.h"
 #include "residual.h"
 #include "rotation.h"
 #include "rows.h"
+
+#include "floats.h"
+#include "matrix.h"
+#include "muon.h"
+#include "no_type.h"
+
+#if defined(__x86_64__) && defined(__AVX512F__)
+#define HAS_PAIRS 1
+#include "pairs.h"
+#include "matrix.h"
+#include "muon.h"
+#include "no_type.h"
+#endif
 
 /* See `attend`. */
 int32_t dragoman_training_attend(
@@ -102,7 +115,7 @@ int32_t dragoman_training_differentiate_entropy(
                 : differentiate_entropy(logits, labels, weights, losses, label_logits, rows, size, smoothing, 0);
 }
 
-/* Returns whether this processor multiplies pairs of bfloat16 (AVX-512 BF16), as `dragoman_training_muon` requires. */
+/* Returns whether this processor multiplies pairs of bfloat16 (AVX-512 BF16). */
 int32_t dragoman_training_has_pairs(void) {
 #ifdef HAS_PAIRS
     return __builtin_cpu_supports("avx512bf16") != 0;
@@ -111,14 +124,17 @@ int32_t dragoman_training_has_pairs(void) {
 #endif
 }
 
-#ifdef HAS_PAIRS
-/* See `muon`. */
+/* See `muon`. wide: whether products are those of floats; if not, the processor must multiply pairs. */
 int32_t dragoman_training_muon(
-    float *weight, const float *gradient, float *mean, int64_t rows, int64_t columns, int32_t tall, const MuonStep *step
+    float *weight, const float *gradient, float *mean, int64_t rows, int64_t columns, int32_t tall,
+    const MuonStep *step, int32_t wide
 ) {
-    return muon(weight, gradient, mean, rows, columns, tall, step);
-}
+#ifdef HAS_PAIRS
+    if (!wide) return muon_pairs(weight, gradient, mean, rows, columns, tall, step);
 #endif
+    (void)wide;
+    return muon_floats(weight, gradient, mean, rows, columns, tall, step);
+}
 
 /* See `narrow`. */
 void dragoman_training_narrow(const float *const *from, uint16_t *const *to, const int64_t *sizes, int64_t count) {
