@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import zstandard
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.settings.config import Config
@@ -151,3 +151,22 @@ def test_json_is_read_as_for_pairs(tmp_path: Path) -> None:
         path.write_text(f'{{"text": "fine"}}\n{line}\n')
         with pytest.raises(DataError, match=rf"c\.jsonl, line 2: .*{message}"):
             read_texts(TextCorpusConfig(jsonl=path))
+
+
+class _Corpora(Config):
+    """Settings with corpora, as a run has them."""
+
+    train: TextCorpora = Field(description="Corpora.")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("a.txt", TextCorpusConfig(text=Path("a.txt"))),
+        ("a", TextCorpusConfig(text=Path("a"))),
+        ("a.jsonl.gz", TextCorpusConfig(jsonl=Path("a.jsonl.gz"))),
+        (["a.txt", {"jsonl": "b"}], (TextCorpusConfig(text=Path("a.txt")), TextCorpusConfig(jsonl=Path("b")))),
+    ],
+)
+def test_a_corpus_may_be_a_path(value: object, expected: object) -> None:
+    assert parse_settings({"train": value}, _Corpora, "here").train == expected

@@ -217,6 +217,7 @@ Corpora = Annotated[
 class TextCorpusConfig(Config):
     """Plain text in one language: a `text` file divided by `documents`, or `jsonl` with one document per object.
 
+    A single path is one of them, by its extension.
     The context of a language model never extends to another document.
     """
 
@@ -253,6 +254,13 @@ class TextCorpusConfig(Config):
         le=10_000,
         description="Number of passes over the corpus per epoch. 2: two passes. 0.5: a different half in each epoch.",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_path(cls, value: Any) -> Any:
+        if not isinstance(value, str | Path):
+            return value
+        return {"jsonl" if ".jsonl" in Path(value).suffixes else "text": value}
 
     @model_validator(mode="after")
     def _one_form(self) -> "TextCorpusConfig":

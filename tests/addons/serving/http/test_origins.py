@@ -127,6 +127,11 @@ def test_allowed_origins_receive_cors_headers() -> None:
         ("127.0.0.1", {"Via": "1.1 proxy"}, 401),
         ("127.0.0.1", {"Forwarded": "for=127.0.0.1"}, 401),
         ("127.0.0.1", {"X-Real-IP": "127.0.0.1"}, 401),
+        ("127.0.0.1", {"CF-Connecting-IP": "10.0.0.7"}, 401),
+        ("127.0.0.1", {"True-Client-IP": "10.0.0.7"}, 401),
+        ("127.0.0.1", {"X-Forwarded-Port": "443"}, 401),
+        ("127.0.0.1", {"X-Amzn-Trace-Id": "Root=1"}, 401),
+        ("127.0.0.1", {"X-Request-ID": "1", "User-Agent": "Prometheus/3.0", "Accept-Encoding": "gzip"}, 200),
     ],
 )
 def test_metrics_need_a_token_or_the_loopback_address(

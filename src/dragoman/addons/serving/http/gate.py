@@ -170,12 +170,19 @@ class Gate:
 def origin(request: Request) -> tuple[str | None, list[str], bool]:
     """Return the peer's address, the X-Forwarded-For headers, and whether a proxy has passed the request on."""
     peer = None if request.client is None else request.client.host
-    is_proxied = any(name in request.headers for name in _PROXY_HEADERS)
+    is_proxied = any(name in _PROXY_HEADERS or name.startswith(_PROXY_PREFIXES) for name in request.headers)
     return peer, request.headers.getlist("x-forwarded-for"), is_proxied
 
 
-_PROXY_HEADERS = ("forwarded", "via", "x-real-ip", "x-forwarded-host", "x-forwarded-proto", "x-forwarded-server")
-"""Headers that proxies add."""
+_PROXY_HEADERS = frozenset(
+    ("forwarded", "forwarded-for", "via", "cdn-loop", "client-ip", "true-client-ip")
+    + ("x-client-ip", "x-cluster-client-ip", "x-remote-ip", "x-remote-addr", "x-proxyuser-ip")
+)
+_PROXY_PREFIXES = (
+    *("x-forwarded", "x-real-", "x-original-", "x-envoy-", "x-amzn-", "x-amz-cf-", "x-arr-", "x-azure-", "x-appengine-"),
+    *("cf-", "fastly-"),
+)
+"""Headers that proxies and the networks of providers add, and the first letters of further ones."""
 
 
 def _header_key(request: Request) -> str | None:
