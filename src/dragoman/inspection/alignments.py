@@ -159,7 +159,7 @@ def _gradient_weights(
     """Return the magnitude of gradient × input of each source word for each target word, summed over pieces."""
     found = token_relevance(translator, source, settings)
     tags = len(translator.request(to=settings.to, tags=settings.tags).tags)
-    return sum_words(np.abs(found.of_source[:-1, tags:-1]), translator.tokenizers, source, target)[0]
+    return sum_words(np.abs(found.of_source[:-1, tags:-1]), translator.codec, source, target)[0]
 
 
 def _shares(weights: WordMatrix) -> WordMatrix:

@@ -8,6 +8,7 @@ from dragoman.checkpoint.meta import Meta
 from dragoman.inference.abilities import LoadedObject, SupportsInspect, SupportsTranslate, missing_members
 from dragoman.inference.load import require
 from dragoman.inference.translation.alignment import Aligner, AttentionAligner
+from dragoman.inference.translation.codec import Codec
 from dragoman.inference.translation.result import PairScore
 from dragoman.models.attention_weights import AttentionChoice
 from dragoman.statistical.alignment.links import Alignment
@@ -25,6 +26,11 @@ class InspectedTranslator(SupportsTranslate, SupportsInspect, Protocol):
     @property
     def tokenizers(self) -> Tokenizers:
         """The tokenizers of source and target."""
+        ...
+
+    @property
+    def codec(self) -> Codec:
+        """The conversion of texts to ids."""
         ...
 
     @property

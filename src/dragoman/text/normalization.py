@@ -13,9 +13,6 @@ Normalization = Literal["nfc", "nfkc", "none"]
 ODD_SPACES = "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
 """Spaces of typesetting, with and without line breaks, which mean the same as an ordinary space."""
 
-CONTROLS = "".join(map(chr, [*range(9), *range(0x0E, 0x1C), 0x1F, *range(0x7F, 0x85), *range(0x86, 0xA0)]))
-"""Control characters that do not separate lines."""
-
 _DIRECTIONS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 INVISIBLE = f"{_DIRECTIONS}\u00ad\u034f\u180e\u200b\u2060\u2061\u2062\u2063\u2064\ufeff\ufff9\ufffa\ufffb"
 """Characters that are not displayed and change no word: hyphenation, line breaks, directions, byte order marks. Joiners

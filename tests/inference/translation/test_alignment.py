@@ -218,3 +218,18 @@ def test_alignments_do_not_depend_on_the_batch(translator: Translator) -> None:
     with pytest.raises(DataError, match="each source needs one target"):
         translator.align(["a"], [])
     assert translator.align([], []) == []
+
+
+def test_characters_that_the_model_does_not_read_have_no_words() -> None:
+    """Their pieces do not exist, so that links of later words would be those of other pieces."""
+    tokenizers = tiny_tokenizers()
+    model = tiny_model(tiny_config(), tokenizers).eval()
+    aligner = AttentionAligner(AttentionTorchEngine(model, tokenizers, torch.device("cpu")), tokenizers)
+    plain, odd = "a dog runs", "\ufeffa \u200b dog\u2060\u00a0ru\u00adns\u202c"
+    target = TARGETS[0]
+    expected = aligner.link_weights(plain, target)
+    assert np.array_equal(aligner.link_weights(odd, target)[:, [0, 2, 3]], expected)
+    assert not aligner.link_weights(odd, target)[:, 1].any()
+    kept = {0: 0, 1: 2, 2: 3}
+    (links,) = aligner.align([plain], [target], 1)
+    assert aligner.align([odd], [target], 1)[0] == tuple(sorted((kept[i], j) for i, j in links))

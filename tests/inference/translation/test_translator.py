@@ -121,7 +121,7 @@ def test_score_refuses_unequal_sides(translator: Translator) -> None:
         " A dog runs over the green grass . ",
         "A\u00a0dog\u202fruns over\u3000the green grass .",
         "\ufeffA dog runs over the gr\u00adeen\u200b grass .\u200f",
-        "\u2067A dog\u2069 runs \u202aover\u202c the gr\u034feen\x00 grass\x1f .\u061c",
+        "\u2067A dog\u2069 runs \u202aover\u202c the gr\u034feen grass .\u061c",
         "A d\u200dog\u200c runs\ufe0f over\u1680the green \u200cgrass .\u200d",
     ],
 )

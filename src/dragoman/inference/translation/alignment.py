@@ -21,7 +21,6 @@ from dragoman.models.attention_weights import AttentionChoice
 from dragoman.statistical.alignment.links import Alignment
 from dragoman.statistical.alignment.word_aligner import WordAligner
 from dragoman.text.tokenizers import Tokenizers
-from dragoman.text.words import word_indices
 
 WordMatrix = NDArray[np.float64]
 """Values of pairs of words, (target words, source words). Words are separated by whitespace."""
@@ -85,9 +84,7 @@ class AttentionAligner:
         model does not provide the selected attention, or if the sources are vectors.
         """
         return [
-            _link_words(
-                matrix, word_indices(self._tokenizers.source, source), word_indices(self._tokenizers.target, target)
-            )
+            _link_words(matrix, *self._codec.piece_words(source, target))
             for matrix, source, target in zip(
                 self._piece_weights(sources, targets, batch_size), sources, targets, strict=True
             )
@@ -100,7 +97,7 @@ class AttentionAligner:
         weights of the end of sentence are left out. Raises the errors of `align`.
         """
         (weights,) = self._piece_weights([source], [target], 1)
-        sums, counts = sum_words(weights, self._tokenizers, source, target)
+        sums, counts = sum_words(weights, self._codec, source, target)
         return sums / np.maximum(counts, 1)[:, None]
 
     def _piece_weights(self, sources: Sequence[str], targets: Sequence[str], batch_size: int) -> list[np.ndarray]:
@@ -155,11 +152,9 @@ def find_aligner(folder: Path, config: Mapping[str, Any]) -> tuple[StoredAligner
     return stored, AttentionChoice(objective["layer"], objective["head"], objective["step"])
 
 
-def sum_words(
-    pieces: np.ndarray, tokenizers: Tokenizers, source: str, target: str
-) -> tuple[WordMatrix, NDArray[np.int64]]:
+def sum_words(pieces: np.ndarray, codec: Codec, source: str, target: str) -> tuple[WordMatrix, NDArray[np.int64]]:
     """Return the sums of values (T, S) over the pieces of words, and the number of pieces of each target word."""
-    rows, columns = word_indices(tokenizers.target, target), word_indices(tokenizers.source, source)
+    columns, rows = codec.piece_words(source, target)
     sums, counts = np.zeros((len(target.split()), len(source.split()))), np.zeros(len(target.split()), np.int64)
     for row, word in enumerate(rows):
         if word is None:

@@ -21,11 +21,12 @@ from dragoman.inference.translation.request import Request, TextRequest, check_p
 from dragoman.inference.translation.result import Translation
 from dragoman.models.interface import LengthLimits, first_exceeded
 from dragoman.statistical.alignment.shortlist import Shortlist
-from dragoman.text.normalization import CONTROLS, INVISIBLE, ODD_SPACES, STRAY_JOINERS
+from dragoman.text.normalization import INVISIBLE, ODD_SPACES, STRAY_JOINERS
 from dragoman.text.symbols import InlineText
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.unknown_tokens import UnknownTokenWarning
 from dragoman.text.vocabularies.feature_vectors import VectorError
+from dragoman.text.words import word_indices
 
 _BLANKS = re.compile(r"[ \t]{2,}|\t")
 
@@ -155,6 +156,16 @@ class Codec:
             self.check_length(pair.number, pair.source, pair.target)
         return pairs
 
+    def piece_words(self, source: str, target: str) -> tuple[list[int | None], list[int | None]]:
+        """Return the index of the word of each id of a pair in `source.split()` and `target.split()`, without tags.
+
+        None: whitespace. Words of characters that `encode_pairs` leaves out have no ids.
+        """
+        usual, *words = (self._with_usual_spaces(InlineText((each,))).parts[0] for each in (source, *source.split()))
+        kept = [index for index, word in enumerate(words) if word]
+        indices = word_indices(self._source, usual)
+        return [None if word is None else kept[word] for word in indices], word_indices(self._target, target)
+
     def target_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the ids of translations."""
         return self._target.encode_batch(texts)
@@ -238,9 +249,7 @@ class Codec:
         if self._tokenizers.reads_vectors:
             return line
         parts = [
-            part
-            if part.isascii() and part.isprintable()
-            else STRAY_JOINERS.sub("", part.translate(self._unknown_spaces))
+            part if part.isascii() else STRAY_JOINERS.sub("", part.translate(self._unknown_spaces))
             for part in line.parts
         ]
         parts = [_BLANKS.sub(" ", part) for part in parts]
@@ -250,13 +259,10 @@ class Codec:
 
     @cached_property
     def _unknown_spaces(self) -> dict[int, str]:
-        """A translation table for odd spaces and invisible characters that are not in the source vocabulary, and for
-        control characters, which are in every vocabulary of bytes.
-        """
+        """A translation table for the odd spaces and invisible characters that are not in the source vocabulary."""
         surfaces = b"\n".join(map(self._source.surface, range(self._source.size)))
         table = dict.fromkeys(ODD_SPACES, " ") | dict.fromkeys(INVISIBLE, "")
-        unknown = {ord(character): usual for character, usual in table.items() if character.encode() not in surfaces}
-        return unknown | dict.fromkeys(map(ord, CONTROLS), "")
+        return {ord(character): usual for character, usual in table.items() if character.encode() not in surfaces}
 
     def _without_tags(self, decoding: Decoding) -> Decoding:
         """Return the decoding with all tags forbidden in the translation, except those that the model has to start."""

@@ -175,12 +175,11 @@ def origin(request: Request) -> tuple[str | None, list[str], bool]:
 
 
 _PROXY_HEADERS = frozenset(
-    ("forwarded", "forwarded-for", "via", "cdn-loop", "client-ip", "true-client-ip")
-    + ("x-client-ip", "x-cluster-client-ip", "x-remote-ip", "x-remote-addr", "x-proxyuser-ip")
+    "forwarded forwarded-for via cdn-loop client-ip true-client-ip x-client-ip x-cluster-client-ip x-remote-ip "
+    "x-remote-addr x-proxyuser-ip".split()
 )
-_PROXY_PREFIXES = (
-    *("x-forwarded", "x-real-", "x-original-", "x-envoy-", "x-amzn-", "x-amz-cf-", "x-arr-", "x-azure-", "x-appengine-"),
-    *("cf-", "fastly-"),
+_PROXY_PREFIXES = tuple(
+    "x-forwarded x-real- x-original- x-envoy- x-amzn- x-amz-cf- x-arr- x-azure- x-appengine- cf- fastly-".split()
 )
 """Headers that proxies and the networks of providers add, and the first letters of further ones."""
 
