@@ -56,10 +56,9 @@ def _check_columns(lines: Sequence[Line], corpus: TaggedCorpusConfig) -> None:
     sample = [(number, line) for number, line in lines[:_SAMPLE] if not _is_blank(line)]
     if corpus.format != "auto" or not sample or any("\t" in line for _, line in sample):
         return
-    commas = {line.count(",") for _, line in sample[:2]}
-    if ".csv" in corpus.path.suffixes or (
-        commas == {max(commas)} and max(commas) > 1 and " " not in sample[1 % len(sample)][1]
-    ):
+    (_, first), (_, second) = sample[0], sample[min(1, len(sample) - 1)]
+    is_table = " " not in second and first.count(",") == second.count(",") > 1
+    if ".csv" in corpus.path.suffixes or is_table:
         raise DataError(
             f"{corpus}, line {sample[0][0]}: this is CSV, and taggers read one word and its tag per line, with a tab "
             "or a blank between them, and a blank line after each sentence (CoNLL). Convert the file."

@@ -24,13 +24,8 @@ _MIN_REGULAR = 0.9
 
 _LONGEST_CELL = 40
 _ALIGNED = " ||| "
-_SEPARATORS = {
-    "\t": "tab-separated",
-    ",": "comma-separated",
-    ";": "semicolon-separated",
-    "|": "bar-separated",
-    _ALIGNED: "|||-separated",
-}
+_CSV = {"\t": "tab-separated", ",": "comma-separated", ";": "semicolon-separated", "|": "bar-separated"}
+_SEPARATORS = {**_CSV, _ALIGNED: "|||-separated"}
 _Row = tuple[int, list[str]]
 
 
@@ -86,7 +81,7 @@ def _separator(lines: Sequence[str], file_format: str, is_whole: bool) -> tuple[
     if file_format != "csv" and filled and all(line.count(_ALIGNED) == 1 for line in filled):
         return _ALIGNED, False
     best, best_score = "\t", (_MIN_REGULAR, 1)
-    for separator in filter(lambda each: len(each) == 1, _SEPARATORS):
+    for separator in _CSV:
         rows = [cells for cells in _first_rows(lines, separator) if cells]
         rows = rows if is_whole or len(rows) < 2 else rows[:-1]
         counts = Counter(map(len, rows))

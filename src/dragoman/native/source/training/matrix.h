@@ -62,7 +62,7 @@ INLINE void NAME(write_column)(ELEMENT *row, int64_t column, int64_t columns, Ve
 
 #define ROWS(COUNT)                                                                                                    \
     TARGET static inline void NAME(rows_##COUNT)(                                                                      \
-        ELEMENT *out, const UNIT *a, int64_t row, const UNIT *b, int64_t units, int64_t columns, int64_t first,       \
+        ELEMENT *out, const UNIT *a, const UNIT *b, int64_t units, int64_t columns, int64_t first,                    \
         const NAME(Finish) * finish                                                                                    \
     ) {                                                                                                                \
         Vector sums[COUNT][VECTORS]; /* set in a loop, because memory that is set at once stays memory */              \
@@ -72,7 +72,7 @@ INLINE void NAME(write_column)(ELEMENT *row, int64_t column, int64_t columns, Ve
             FACTOR right[VECTORS];                                                                                     \
             for (int j = 0; j < VECTORS; j++) right[j] = LOAD(b + LANES * j);                                          \
             for (int i = 0; i < COUNT; i++) {                                                                          \
-                FACTOR left = EVERYWHERE(a[i * row + unit]);                                                           \
+                FACTOR left = EVERYWHERE(a[i * units + unit]);                                                         \
                 for (int j = 0; j < VECTORS; j++) sums[i][j] = MULTIPLY_ADD(sums[i][j], left, right[j]);               \
             }                                                                                                          \
         }                                                                                                              \
@@ -94,12 +94,12 @@ ROWS(2)
 ROWS(1)
 #undef ROWS
 
-/* out (rows, columns) = scale · a · b + factor · added. a: the rows of units are `row` units apart. b: packed.
+/* out (rows, columns) = scale · a · b + factor · added. a: (rows, depth). b: packed.
 
    symmetric: only the panels on and below the diagonal are computed, which suffices for a symmetric result. */
 TARGET static void NAME(multiply)(
-    ELEMENT *out, const UNIT *a, int64_t row, const UNIT *b, int64_t rows, int64_t depth, int64_t columns,
-    NAME(Finish) finish, int symmetric
+    ELEMENT *out, const UNIT *a, const UNIT *b, int64_t rows, int64_t depth, int64_t columns, NAME(Finish) finish,
+    int symmetric
 ) {
     const ELEMENT *added = finish.added;
     int64_t units = NAME(units_of)(depth);
@@ -108,11 +108,11 @@ TARGET static void NAME(multiply)(
             int64_t left = rows - i;
             count = left >= 6 ? 6 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
             ELEMENT *to = out + i * columns;
-            const UNIT *from = a + i * row;
+            const UNIT *from = a + i * units;
             if (added != NULL) finish.added = added + i * columns;
-            if (count == 6) NAME(rows_6)(to, from, row, b, units, columns, first, &finish);
-            else if (count == 4) NAME(rows_4)(to, from, row, b, units, columns, first, &finish);
-            else if (count == 2) NAME(rows_2)(to, from, row, b, units, columns, first, &finish);
-            else NAME(rows_1)(to, from, row, b, units, columns, first, &finish);
+            if (count == 6) NAME(rows_6)(to, from, b, units, columns, first, &finish);
+            else if (count == 4) NAME(rows_4)(to, from, b, units, columns, first, &finish);
+            else if (count == 2) NAME(rows_2)(to, from, b, units, columns, first, &finish);
+            else NAME(rows_1)(to, from, b, units, columns, first, &finish);
         }
 }

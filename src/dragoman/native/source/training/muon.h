@@ -41,7 +41,7 @@ TARGET static void NAME(square)(
     int64_t depth
 ) {
     NAME(Finish) finish = {added, factor, scale};
-    NAME(multiply)(out, (const UNIT *)left, depth / SPAN, right, rows, depth, rows, finish, 1);
+    NAME(multiply)(out, (const UNIT *)left, right, rows, depth, rows, finish, 1);
     for (int64_t top = 0; top < rows; top += 16)
         for (int64_t row = top; row < rows && row < top + 16; row++)
             for (int64_t column = (row / COLUMNS + 1) * COLUMNS; column < rows; column++)
@@ -79,10 +79,10 @@ TARGET static void NAME(apply)(
 ) {
     NAME(Finish) finish = {x, factor, 1.0f};
     NAME(pack)(packed, x, rows, columns);
-    NAME(multiply)(out, (const UNIT *)square, rows / SPAN, packed, rows, rows, columns, finish, 0);
+    NAME(multiply)(out, (const UNIT *)square, packed, rows, rows, columns, finish, 0);
 }
 
-/* A = scale · XXᵀ. */
+/* A = XXᵀ. */
 TARGET static void NAME(gram)(const NAME(Squares) * s, const ELEMENT *x, UNIT *packed, int64_t columns) {
     NAME(pack_transposed)(packed, x, columns, s->rows);
     NAME(square)(s->a, x, packed, NULL, 0, 1, s->rows, columns);
