@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from dragoman.models.families.ngrams import NgramEncoder
 from dragoman.models.kinds.electra_generator import SharedEmbedding
 from dragoman.nn.embedding import Embedding
 
@@ -105,7 +106,7 @@ def gradients_times_inputs(
     are not part of the tokens' vectors. Computations in other threads are not affected.
     """
     modules = [each.shared if isinstance(each, SharedEmbedding) else each for each in model.modules()]
-    tables = dict.fromkeys(module.tokens for module in modules if isinstance(module, Embedding))
+    tables = dict.fromkeys(module.tokens for module in modules if isinstance(module, Embedding | NgramEncoder))
     recorded: list[Tensor] = []
     thread = get_ident()
 

@@ -13,6 +13,7 @@ from dragoman.base.settings.reference import Section, sections, select
 from dragoman.checkpoint.folder import CONFIG
 from dragoman.tasks.estimation import EstimatedRun, estimate_run
 from dragoman.tasks.grid import grid_points, grid_recipe, train_grid
+from dragoman.tasks.labelled.presets import choose_preset
 from dragoman.tasks.registry import TASKS, TRANSLATION, TaskKind, open_job
 from dragoman.tasks.seeds import train_seeds
 from dragoman.training.run.loop import run
@@ -61,7 +62,8 @@ def train(
             return estimate_run(config, estimate, resume, profile)
 
         def train_one(each: RunConfig) -> TrainingResult:
-            return run(each, open_job, resume=resume, profile=profile)
+            chosen = choose_preset(each, lambda short: run(short, open_job))
+            return run(chosen, open_job, resume=resume, profile=profile)
 
         def train_all_seeds(each: RunConfig) -> TrainingResult:
             return train_seeds(each, train_one) if each.seeds > 1 else train_one(each)

@@ -199,6 +199,11 @@ class Job(ABC):
         return {}
 
     @property
+    def is_estimated(self) -> bool:
+        """Whether `initialise` estimates the final parameters, so that no updates follow."""
+        return False
+
+    @property
     def model_settings(self) -> Mapping[str, Any]:
         """The `model` section of the run; empty if the run has none."""
         model = getattr(self.run, "model", None)

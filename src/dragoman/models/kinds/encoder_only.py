@@ -12,6 +12,7 @@ from dragoman.base.errors import ConfigError
 from dragoman.models.families.causal import CausalEncoderConfig
 from dragoman.models.families.family import SideContext, prefix_errors, resolve_scheme
 from dragoman.models.families.hierarchical import HierarchicalEncoderConfig
+from dragoman.models.families.ngrams import NgramEncoderConfig
 from dragoman.models.families.transformer import TransformerEncoderConfig
 from dragoman.models.families.union import EncoderConfig
 from dragoman.models.heads.pairs import divide_pairs
@@ -68,10 +69,11 @@ PRESETS: dict[str, dict[str, Any]] = {
         "dropout": 0.3,
     },
     "mean": {"width": 256, "encoder": {"kind": "mean"}, "dropout": 0.3},
+    "ngrams": {"width": 2, "encoder": {"kind": "ngrams"}, "dropout": 0.0},
 }
 
 TextEncoderConfig = Annotated[
-    EncoderConfig | CausalEncoderConfig | HierarchicalEncoderConfig, Field(discriminator="kind")
+    EncoderConfig | CausalEncoderConfig | HierarchicalEncoderConfig | NgramEncoderConfig, Field(discriminator="kind")
 ]
 
 # The presets that `auto` selects from, each with its maximum number of examples.
@@ -91,13 +93,12 @@ class EncoderOnlyConfig(PresetSettings):
         "auto",
         description="Preset that provides values for omitted settings: tiny (2 layers of width 128), mini (4 of 256), "
         "small (4 of 512), medium (8 of 512), base (12 of 768) and large (24 of 1024) with the structure of BERT, rnn "
-        "(a bidirectional LSTM), mean (the mean of the embeddings, without "
-        "layers), or auto, which selects a preset by the number of examples.",
+        "(a bidirectional LSTM), mean (the mean of the embeddings, without layers), ngrams (a linear model of "
+        "n-grams, estimated in seconds), or auto. auto selects a preset by the number of examples; for classes and "
+        "numbers, ngrams if it is better on the validation set than short runs of the others.",
     )
     width: int = Field(128, ge=2, description="Model width d: size of embeddings and layer inputs.")
-    encoder: Annotated[EncoderConfig | CausalEncoderConfig | HierarchicalEncoderConfig, Field(discriminator="kind")] = (
-        Field(TransformerEncoderConfig(), description="Encoder of the text.")
-    )
+    encoder: TextEncoderConfig = Field(TransformerEncoderConfig(), description="Encoder of the text.")
     positions: PositionsConfig | None = Field(
         None,
         description="Position scheme. If omitted, the preset's scheme is used. null: sinusoidal for a Transformer, "
@@ -160,6 +161,17 @@ class EncoderOnlyConfig(PresetSettings):
         return self
 
     @model_validator(mode="after")
+    def _check_linear(self) -> Self:
+        if self.is_linear:
+            head = self.head
+            if not isinstance(head, TextHeadConfig) or head.encodes_separately or head.hidden:
+                raise ValueError(
+                    "model.encoder of kind ngrams is a linear model of classes or numbers: remove model.head.hidden "
+                    "and model.head.pair, or choose another model.preset, such as rnn"
+                )
+        return self
+
+    @model_validator(mode="after")
     def _check_generator(self) -> Self:
         detects = isinstance(self.head, ReplacedTokenHeadConfig)
         if detects and self.generator is None:
@@ -174,12 +186,18 @@ class EncoderOnlyConfig(PresetSettings):
             )
         return self
 
+    @property
+    def is_linear(self) -> bool:
+        """Whether the model is a linear model of n-grams, which is estimated without updates."""
+        return isinstance(self.encoder, NgramEncoderConfig)
+
     def with_stored_choices(self, stored: Self) -> Self:
         """Return the settings with the preset and the settings of the head that depend on the data of a stored run."""
         settings = super().with_stored_choices(stored)
         own, resolved = settings.head.model_dump(), stored.head.model_dump()
         chosen = {name: resolved.get(name) if value is None else value for name, value in own.items()}
-        return settings.model_copy(update={"head": type(settings.head).model_validate(chosen)})
+        width = stored.width if settings.is_linear else settings.width  # which depends on the number of classes
+        return settings.model_copy(update={"head": type(settings.head).model_validate(chosen), "width": width})
 
     def build_for(self, sizes: VocabularySizes) -> "EncoderOnly":
         """Build the model for the source vocabulary, initialised from torch's default generator.

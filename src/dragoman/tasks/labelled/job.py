@@ -33,11 +33,12 @@ from dragoman.tasks.labelled.config import LabelledRun, validation_interval
 from dragoman.tasks.labelled.contradictions import check_training_labels
 from dragoman.tasks.labelled.held_out import LabelledSets
 from dragoman.tasks.labelled.length_limit import length_limit
+from dragoman.tasks.labelled.ngrams import estimate_ngrams, vocabulary_of, with_head
 from dragoman.tasks.labelled.objective import LabelObjective
 from dragoman.tasks.labelled.rows import Row, collate_rows, count_labels
 from dragoman.tasks.labelled.unknown_labels import check_labels
 from dragoman.tasks.labelled.validator import LabelledValidator
-from dragoman.tasks.start.encoder import fill_encoder, has_same_head, load_encoder
+from dragoman.tasks.start.encoder import fill_encoder, head_rate, load_encoder
 from dragoman.tasks.start.settings import StartedRun
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers, train_tokenizers
@@ -166,17 +167,17 @@ class LabelledJob(Job):
             self.leave_out(self.hold_out(NO_KEYS))
         run = self.run
         if self._tokenizers is None:
-            subword = run.text.subword.with_size(len(self.train))
+            subword = vocabulary_of(run).with_size(len(self.train))
             text = run.text.model_copy(update={"subword": subword, "shared": True})
             self._tokenizers = train_tokenizers(text, iter(()), self.training_texts())
         if symbols := self.symbols():
             self._tokenizers = self._tokenizers.with_tags([*self._tokenizers.tags, *symbols])
-        model = run.model.resolve(len(self.train)).model_copy(update={"head": self.resolve_head(run.model.head)})
+        model = with_head(run.model.resolve(len(self.train)), self.resolve_head(run.model.head))
         data = run.data.model_copy(update={"batch": run.data.batch.with_size(len(self.train))})
         train = run.train.model_copy(
             update={
                 "metric": self.choose_metric(run.train.metric, model.head),
-                "head_rate": self._head_rate(model.head),
+                "head_rate": head_rate(self.start, run.train.head_rate, model.head, self.new_head_rate),
             }
         )
         self.run = run.model_copy(update={"model": model, "data": data, "train": train})
@@ -229,12 +230,6 @@ class LabelledJob(Job):
         self._tokenizers = tokenizers
         self.run = self.run.model_copy(update={"model": model.model_copy(update={"head": self.run.model.head})})
 
-    def _head_rate(self, head: HeadConfig) -> float:
-        """Return `train.head_rate`, by default `new_head_rate` for a new head on a pre-trained encoder."""
-        if self.run.train.head_rate is not None:
-            return self.run.train.head_rate
-        return 1.0 if self.start is None or has_same_head(self.start, head) else self.new_head_rate
-
     def _encode(self, examples: Sequence[Any], name: str) -> list[Row]:
         """Encode examples, and report how many are cut or divided."""
         inputs = self._reader.encode(examples)
@@ -273,11 +268,18 @@ class LabelledJob(Job):
         """The model width d."""
         return self.run.model.width
 
-    def initialise(self, model: nn.Module) -> Mapping[str, float]:
-        """Copy the parts of `train.start`. A head with other labels, or for another task, is new."""
+    def initialise(self, model: Any) -> Mapping[str, float]:
+        """Copy the parts of `train.start`, where a head for other labels is new, or estimate a linear model."""
         if self.start is not None:
             fill_encoder(self.start, model, self.run, self.tokenizers)
+        if self.is_estimated:
+            estimate_ngrams(model, self._rows, self.build_objective(self._rows).class_weights)
         return {}
+
+    @property
+    def is_estimated(self) -> bool:
+        """Whether the model is linear."""
+        return self.run.model.is_linear
 
     def outline(self, model: nn.Module) -> str:
         """Return one line with the preset and the numbers of parameters, vocabulary entries and examples."""

@@ -270,4 +270,4 @@ def sorted_labels(labels: Iterable[str]) -> tuple[str, ...]:
 def class_objective(config: ClassObjectiveConfig, counts: Sequence[int]) -> LabelObjective:
     """Return the cross-entropy of classes. counts: number of training labels of each class."""
     weights = balanced_weights(counts) if config.class_weights == "balanced" else None
-    return LabelObjective(class_loss(), class_loss(weights, config.label_smoothing))
+    return LabelObjective(class_loss(), class_loss(weights, config.label_smoothing), weights)

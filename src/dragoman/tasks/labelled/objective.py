@@ -44,9 +44,9 @@ class LabelObjective:
 
     divisible = True
 
-    def __init__(self, loss: HeadLoss, smoothed: HeadLoss | None = None) -> None:
-        """smoothed: the loss to minimise, if it differs from `loss`."""
-        self._loss, self._smoothed = loss, smoothed
+    def __init__(self, loss: HeadLoss, smoothed: HeadLoss | None = None, class_weights: Tensor | None = None) -> None:
+        """smoothed: the loss to minimise, if it differs from `loss`. class_weights: (C,) those of the loss, if any."""
+        self._loss, self._smoothed, self.class_weights = loss, smoothed, class_weights
 
     def __call__(self, model: Any, batch: LabelledBatch, point: TrainingPoint = FIRST) -> Loss:
         """Compute the loss of one batch."""

@@ -72,6 +72,13 @@ def fill_encoder(start: Start, model: nn.Module, run: HeadRun, tokenizers: Token
 _OTHER_HEAD = "for another task or other labels"
 
 
+def head_rate(start: Start | None, set_rate: float | None, head: HeadConfig, new: float) -> float:
+    """Return `train.head_rate`: `set_rate`, or by default `new` for a new head on a pre-trained encoder, else 1."""
+    if set_rate is not None:
+        return set_rate
+    return 1.0 if start is None or has_same_head(start, head) else new
+
+
 def has_same_head(start: Start, head: HeadConfig, name: str | None = None) -> bool:
     """Return whether the model in `train.start` has a head of the same kind, with the same labels and parts.
 

@@ -80,20 +80,19 @@ class _Loop:
         """begun: time at which the command started, by `time.monotonic`."""
         self.session, self.job, self.ranks = session, session.job, session.ranks
         self.config = session.config
-        self.profile = NullProfiler()
-        if profile and self.ranks.is_main:
-            device = session.engine.runtime.device
-            self.profile = Profiler(session.out, session.model, device, self.config.precision)
+        traced = session.out, session.model, self.ranks.device, self.config.precision
+        self.profile = Profiler(*traced) if profile and self.ranks.is_main else NullProfiler()
         session.engine.profile = self.profile
-        self.utilisation = session.utilisation()
+        self.utilisation = None if self.job.is_estimated else session.utilisation()
         assert self.config.schedule is not None, "set by `setup`"
         self.schedule = self.config.schedule
         self._planned: tuple[int, BatchPlan] | None = None
         self._launched: deque[tuple[LaunchedUpdate, RunStatus]] = deque()
         first = self._plan(0)
         self.steps_per_epoch = -(-len(first) // self.job.batches_per_update)
-        info(f"Batches: {len(first):,} per epoch; {self.job.padding(first)}")
-        if session.snapshot is None and self.ranks.is_main:
+        if not self.job.is_estimated:
+            info(f"Batches: {len(first):,} per epoch; {self.job.padding(first)}")
+        if session.snapshot is None and self.ranks.is_main and not self.job.is_estimated:
             depth = None if session.unfreezing is None else session.unfreezing.depth
             updates = step_limit(self.config, self.steps_per_epoch)
             length = RunLength(updates, self.job.examples, len(first), self.steps_per_epoch)
@@ -329,6 +328,7 @@ class _Loop:
     def _restore(self) -> None:
         snapshot = self.session.snapshot
         if snapshot is None:
+            self.progress.finished = self.clock.limit_reached() if self.job.is_estimated else None
             return
         restore_snapshot(self.session, snapshot)
         self.progress = RunProgress.from_json(snapshot.state)

@@ -35,6 +35,11 @@ def take_start() -> float:
     return _starts.pop() if _starts else time.monotonic()
 
 
+def return_start(begun: float) -> None:
+    """Let the next run take the start of the command, where another run has taken it."""
+    _starts[:] = [begun]
+
+
 class RunClock:
     """Counts the time of a run, from the start of the command to its end and summed over resumed runs.
 
@@ -103,6 +108,8 @@ class RunClock:
     def limit_reached(self) -> str | None:
         """Return which limit of the run has been reached, or None."""
         progress, config, budget = self.progress, self._config, self.budget
+        if self._session.job.is_estimated:
+            return "the model is estimated without updates"
         if config.max_steps is not None and progress.step >= config.max_steps:
             return f"train.max_steps={config.max_steps} reached"
         if config.max_epochs is not None and progress.epoch >= config.max_epochs:
