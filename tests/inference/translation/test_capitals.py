@@ -29,9 +29,14 @@ REQUEST = Request(SearchConfig())
         ("«THE CAT» AT NATO!", "«The cat» at NATO!"),
         ("DER HUND SCHLÄFT.", "Der Hund schläft."),
         ("THE DOG, 5 DOGS", "The dog, 5 dogs"),
+        ("THE DOG {dog} SAW %s AND {JULIA}", "The dog {dog} saw %s and {JULIA}"),
+        ("THE CAT SLEEPS: HTTPS://EXAMPLE.ORG/CAT OR www.example.org/Cat", None),
+        ("DER HUND SAW ISO-8859-1 TODAY, 5 kg", "Der Hund saw ISO-8859-1 today, 5 kg"),
+        ("SLEEPS", "Sleeps"),
     ],
 )
-def test_the_usual_spelling_is_that_of_the_vocabulary(text: str, usual: str) -> None:
+def test_the_usual_spelling_is_that_of_the_vocabulary(text: str, usual: str | None) -> None:
+    usual = usual or "The cat sleeps: HTTPS://EXAMPLE.ORG/CAT or www.example.org/Cat"
     assert ENGLISH.includes(text) and ENGLISH.usual(text) == usual
     assert not ENGLISH.includes(usual)
 
@@ -85,6 +90,33 @@ def test_german_nouns_are_no_title() -> None:
     assert not Capitals(TITLED, ("de", "en")).is_title(text) and not Capitals(TITLED, ("de-AT", "en")).is_title(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "usual"),
+    [
+        ("Julia: THE DOG SLEEPS today.", "Julia: The dog sleeps today."),
+        ("Julia saw THE XQZW today.", None),
+        ("Julia at NATO, UNHCR UNICEF today.", None),
+    ],
+)
+def test_known_words_in_capitals_within_a_sentence(text: str, usual: str | None) -> None:
+    assert ENGLISH.includes(text) == (usual is not None) and ENGLISH.usual(text) == (usual or text)
+    assert not ENGLISH.is_upper(text), "the translation is not written in capitals"
+
+
+def test_code_in_a_translation_keeps_its_letters() -> None:
+    source = "THE DOG {dog} SAW JULIA AND 5 kg: https://Example.org/a"
+    assert ENGLISH.is_upper(source) and ENGLISH.is_upper("DIE STRAßE")
+    written = ENGLISH.capitalise("Der Hund {dog} sah 5 kg: https://Example.org/a", source)
+    assert written == "DER HUND {dog} SAH 5 kg: https://Example.org/a"
+
+
+def test_greek_capitals_have_no_accents() -> None:
+    lines = ["Ο μικρός σκύλος κοιμάται ήσυχος, η Μαΐου."] * 20
+    greek = Capitals(train_tokenizers(TextConfig(subword=BPEConfig(size=420)), lines, lines).source, ("el", "el"))
+    assert greek.usual("Ο ΜΙΚΡΟΣ ΣΚΥΛΟΣ ΚΟΙΜΑΤΑΙ") == "Ο μικρός σκύλος κοιμάται"
+    assert greek.capitalise("Ο μικρός σκύλος, é ΐ", "") == "Ο ΜΙΚΡΟΣ ΣΚΥΛΟΣ, É Ϊ"
+
+
 def test_the_english_pronoun_keeps_its_capital_letter() -> None:
     assert ENGLISH.usual("THE DOG I SAW") == "The dog I saw"
     assert Capitals(TOKENIZER, ("fr", "en")).usual("THE DOG I SAW") == "The dog i saw"
@@ -94,8 +126,8 @@ def test_turkish_has_two_letters_i() -> None:
     turkish = Capitals(TOKENIZER, ("tr", "tr"))
     assert turkish.usual("ISTANBUL ILIK") == "ıstanbul ılık"[:1].upper() + "stanbul ılık"
     assert turkish.usual("İYİ BİR GÜN") == "İyi bir gün"
-    assert turkish.capitalise("iyi ılık") == "İYİ ILIK"
-    assert ENGLISH.capitalise("iyi ılık") == "IYI ILIK"
+    assert turkish.capitalise("iyi ılık", "") == "İYİ ILIK"
+    assert ENGLISH.capitalise("iyi ılık", "") == "IYI ILIK"
 
 
 def test_each_sentence_of_a_line_is_restored_and_capitalised() -> None:

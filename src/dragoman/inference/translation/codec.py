@@ -182,6 +182,10 @@ class Codec:
             reason = f"{limit.describe(length)}: shorten it, or train a model with a larger {limit.setting}"
             raise TooLongError(number - 1, reason, limit.side)
 
+    def usual(self, text: str) -> str:
+        """Return a text with the spaces that the model reads."""
+        return self._with_usual_spaces(InlineText((text,))).parts[0]
+
     def fits(self, text: str, request: Request) -> bool:
         """Return whether the text, with its tags and placeholders, is within the model's maximum length."""
         check_cancelled()

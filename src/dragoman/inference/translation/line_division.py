@@ -60,7 +60,7 @@ class DividedLine(NamedTuple):
         """
         if (capitals := self.capitals) is not None:
             results = [
-                [replace(each, text=capitals.capitalise(each.text)) for each in result]
+                [replace(each, text=capitals.capitalise(each.text, text)) for each in result]
                 if capitals.is_upper(text)
                 else result
                 for text, result in zip(self._written(), results, strict=True)

@@ -1,7 +1,7 @@
 """`TrainingTexts`: the texts that a model was trained on, with which its inputs are compared."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 from dragoman.base.errors import ConfigError, DataError, ResourceError
@@ -39,8 +39,9 @@ class TrainingTexts:
     Folders of imported models do not describe the lengths of the texts; they are then None, and no length is unusual.
     """
 
-    def __init__(self, meta: Meta, tokenizers: Tokenizers) -> None:
-        self._meta, self._tokenizers = meta, tokenizers
+    def __init__(self, meta: Meta, tokenizers: Tokenizers, as_read: Callable[[str], str] = lambda text: text) -> None:
+        """as_read: returns a text with the letters and spaces that the model reads instead."""
+        self._meta, self._tokenizers, self._as_read = meta, tokenizers, as_read
         self._sample, self._is_checked = "", False
 
     @property
@@ -64,7 +65,7 @@ class TrainingTexts:
         lengths = self.lengths(request.tags)
         if lengths is None or len(text) <= lengths.source_tokens.median:
             return True
-        rest, end, copied = [], 0, 0
+        text, rest, end, copied = self._as_read(text), [], 0, 0
         for span in () if request.control is None else request.control.requirements(text).spans:
             rest.append(text[end : span.start])
             end, copied = max(end, span.end), copied + 1

@@ -97,9 +97,9 @@ class Translator(ProcessBound):
         self.own_search, self.supervised_attention = dict(search or {}), supervised_attention
         self._cached_config = lru_cache(partial(search_config, self.own_search))
         self.codec = Codec(tokenizers, engine.limits, warn_unfinished, shortlist)
-        self.training_texts = TrainingTexts(self.meta, tokenizers)
-        usual, divides = self.training_texts.has_usual_length, not (tokenizers.reads_vectors or self.meta.whole_texts)
         capitals = Capitals(tokenizers.source, (self.meta.source_language, self.target_language()))
+        self.training_texts = TrainingTexts(self.meta, tokenizers, lambda text: self.codec.usual(capitals.usual(text)))
+        usual, divides = self.training_texts.has_usual_length, not (tokenizers.reads_vectors or self.meta.whole_texts)
         self.division = LineDivision(self.meta.source_language, self.codec.fits, usual, capitals) if divides else None
         self._stream = LineStream(engine, self.codec, self.division, self.training_texts, self.aligner_of)
         self._subjects = TranslationSubjects(engine, self.codec, tokenizers, self.request)
