@@ -1,6 +1,7 @@
 """Markup whose edge lies within a word: notes, exponents, cents, formulas and addresses, in every format with marks."""
 
 import json
+from typing import Any
 
 import pytest
 from open_documents import body
@@ -9,6 +10,9 @@ from stand_in_translators import StandIn, Write
 from word_documents import document, formatted, paragraph, run
 
 from dragoman.addons.documents.document import translate_document
+from dragoman.decode.search import SearchConfig
+from dragoman.inference.control.control import Control
+from dragoman.inference.translation.request import Request
 
 pytest.importorskip("sentencex")
 pytest.importorskip("lxml")
@@ -180,3 +184,29 @@ def test_code_that_is_also_a_word_stays_code() -> None:
     for source in ("We set it as a `button` via `as` here", "`as` is as good as `as`", "see `/as` and `as`, or as"):
         found, _ = translated(source, "markdown")
         assert found == " ".join(word.upper() if word.isalpha() else word for word in source.split())
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("A cat buys <b>#sheep</b> now", "A CAT BUYS <b>#Schaf &amp; Co</b> NOW"),
+        ("A cat buys <i>#red</i> dogs now", "A CAT BUYS <i>#Rothunde</i> NOW"),
+        ("A cat buys <b>#she</b>ep now", "A CAT BUYS #Schaf &amp; Co NOW"),
+        ("A cat sleeps. <b>#sheep</b>", "A CAT SLEEPS. <b>#Schaf &amp; Co</b>"),
+        ("<p>#sheep<p>#cat", "<p>#Schaf &amp; Co<p>#cat"),
+    ],
+)
+def test_a_term_of_the_glossary_takes_the_markup_of_kept_text(before: str, after: str) -> None:
+    glossary = {"#sheep": "#Schaf & Co", "#red dogs": "#Rothunde"}
+
+    class Obedient(Copying):
+        def request(self, **settings: Any) -> Request:
+            return Request(SearchConfig(), control=Control.of(glossary=glossary))
+
+        def _written(self, text: str, request: object) -> str:
+            for term, target in glossary.items():
+                text = text.replace(term, target)
+            return " ".join(word if word in " ".join(glossary.values()) else word.upper() for word in text.split())
+
+    translator = Obedient(capitals)
+    assert translate_document(translator, before, format="html", glossary=glossary).text == after  # type: ignore[arg-type]

@@ -16,6 +16,7 @@ from dragoman.addons.serving.config import ServeConfig
 from dragoman.addons.serving.service.control_defaults import ControlDefaults
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.engines.engine import Row
+from dragoman.inference.control.control import Control
 from dragoman.inference.control.keep import KeepRules
 
 PAIR = {"source": "en", "target": "de"}
@@ -67,9 +68,9 @@ def test_numbers_may_be_written_as_in_the_target_language() -> None:
     assert not expected.are_in("25 dogs", "26 Hunde") and not expected.are_in("see 😆", "siehe")
     rules = KeepRules.of(["all"])
     for text in ("https://a.b", "@a #b", "{x} 😆 12:30", "", "…"):
-        assert not has_words(text, rules)
+        assert not has_words(text, Control(keep=rules))
     for text in ("a", "see https://a.b", "{x} b"):
-        assert has_words(text, rules)
+        assert has_words(text, Control(keep=rules))
 
 
 def test_defaults_of_a_direction_override_those_for_all(tmp_path: Path) -> None:
@@ -174,9 +175,9 @@ def test_invalid_defaults_are_reported_at_the_start(tmp_path: Path) -> None:
     ],
 )
 def test_spans_around_a_sentence_are_not_translated(text: str, core: str) -> None:
-    begin, end = Edges(KeepRules.of(["all"])).trim(text)
+    begin, end = Edges(Control(keep=KeepRules.of(["all"]))).trim(text)
     assert text[begin:end] == core
-    assert Edges(None).trim(text) == (0, len(text.rstrip()))
+    assert Edges(Control()).trim(text) == (0, len(text.rstrip()))
 
 
 def test_spans_around_a_sentence_stay_where_they_are() -> None:

@@ -258,6 +258,11 @@ def test_a_phrase_consists_of_whole_words(forms: tuple[str, ...], text: str, tim
         ({"5G": "5G-Netz"}, "5G works in 5 towns.", ["5G-Netz"], ["5"]),
         ({"5 dogs": "fünf Hunde"}, "5 dogs and 6 cats", ["fünf Hunde"], ["6"]),
         ({"dog": "Hund"}, "A dog at https://dog.org/dog", ["Hund"], ["https://dog.org/dog"]),
+        ({"5 menu": "Menü 5"}, "A €5 menu and -5 menu", ["Menü 5", "Menü 5"], []),
+        ({"US$": "USD", "% off": "Rabatt"}, "US$7 or 10 % off", ["USD", "Rabatt"], ["7", "10"]),
+        ({"black sheep": "Schaf"}, "#black sheep, #blacksheep", ["Schaf"], ["#blacksheep"]),
+        ({"sheep": "Schaf"}, "#sheep {sheep} `sheep`", [], ["#sheep", "{sheep}", "`sheep`"]),
+        ({"Version v1": "Fassung 1"}, "Version v1.2", [], ["v1.2"]),
     ],
 )
 def test_a_term_that_contains_a_protected_span_is_translated(

@@ -1,6 +1,7 @@
 """`ExpectedSpans`: checks that translations contain the addresses, emoji, placeholders and numbers of their sources."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from dragoman.inference.control.control import Control
 from dragoman.inference.control.keep import KeepRules, Span
@@ -58,11 +59,11 @@ _ENDS = ".!?…:"
 class Edges:
     """Separates the emoji, mentions, hashtags and addresses at the ends of a sentence, which are not translated."""
 
-    def __init__(self, rules: KeepRules | None) -> None:
-        """rules: find kept and expected spans; None for none."""
-        kinds = () if rules is None else rules.kinds
-        self._emoji = KeepRules(tuple(kind for kind in kinds if kind == "emoji"))
-        self._loose = KeepRules(tuple(kind for kind in kinds if kind in _LOOSE_KINDS))
+    def __init__(self, control: Control) -> None:
+        """control: finds kept and expected spans, without those that its glossary translates."""
+        kinds = () if control.keep is None else control.keep.kinds
+        emoji, loose = (tuple(kind for kind in kinds if kind in each) for each in (("emoji",), _LOOSE_KINDS))
+        self._emoji, self._loose = replace(control, keep=KeepRules(emoji)), replace(control, keep=KeepRules(loose))
 
     def trim(self, text: str) -> tuple[int, int]:
         """Return the (begin, end) characters of a sentence without the spans at its ends and without blanks.
@@ -70,8 +71,8 @@ class Edges:
         Emoji are always separated. Other spans are separated if a capital letter follows or the end of a sentence
         precedes, because they may otherwise be words of the sentence.
         """
-        loose = self._loose.find(text)
-        spans = sorted([*self._emoji.find(text), *loose])
+        loose = self._loose.requirements(text).spans
+        spans = sorted([*self._emoji.requirements(text).spans, *loose])
         begin, end = 0, len(text)
         first = _contiguous(text, spans)
         while first and begin == 0:
@@ -104,10 +105,10 @@ def _contiguous(text: str, spans: Sequence[Span], from_end: bool = False) -> lis
     return found
 
 
-def has_words(text: str, rules: KeepRules | None) -> bool:
-    """Return whether a text has letters outside the spans that the rules find, so that there is text to translate."""
+def has_words(text: str, control: Control) -> bool:
+    """Return whether a text has letters outside the spans to keep, so that there is text to translate."""
     position = 0
-    for span in [] if rules is None else rules.find(text):
+    for span in control.requirements(text).spans:
         if any(map(str.isalpha, text[position : span.start])):
             return True
         position = span.end

@@ -108,15 +108,23 @@ class DocumentPipeline:
 
         A sentence that has no words outside kept or expected spans is not translated.
         """
-        control = self._request.control
-        rules = self._expected.rules if self._expected is not None else None if control is None else control.keep
-        splitter = Splitter(self._language, self._fits, Edges(rules).trim, self._reads_whole_texts)
+        control = self._request.control or Control()
+        control = control if self._expected is None else replace(control, keep=self._expected.rules)
+        splitter = Splitter(self._language, self._fits, Edges(control).trim, self._reads_whole_texts)
         by_passage = {
-            id(passage): [each for each in segment_passage(passage, splitter) if has_words(each.text, rules)]
+            id(passage): [
+                self._with_terms(each) for each in segment_passage(passage, splitter) if has_words(each.text, control)
+            ]
             for passage in until_cancelled(iterate_passages(parsed.parts))
         }
         flat = [sentence for sentences in by_passage.values() for sentence in sentences]
         return SegmentedDocument(flat, splitter.oversized, parsed, by_passage)
+
+    def _with_terms(self, sentence: Sentence) -> Sentence:
+        control = self._request.control
+        if control is None or control.glossary is None or not sentence.kept:
+            return sentence
+        return replace(sentence, terms=control.requirements(sentence.text).terms)
 
     def attempts(self, sentences: Sequence[Sentence]) -> Iterator[list[TextRequest]]:
         """Yield lists of requests for all sentences. If the model raises ConfigError for a list, use the next list.

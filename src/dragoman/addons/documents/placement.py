@@ -35,6 +35,8 @@ def render_translation(sentence: Sentence, translation: str, links: Links) -> Ra
     taken, taken_sources = bytearray(len(translation)), bytearray(len(sentence.text))
     for position, text, raw in sorted([*sentence.code, *sentence.kept], key=lambda piece: -len(piece[1])):
         found = _find_code(text, translation, taken)
+        if not found:
+            found, raw = sentence.translated((position, text, raw), translation, taken)
         if not found:  # the model omitted the code, so it is placed like a mark
             root.points.append(_omitted(sentence.text, position, text, raw))
             continue

@@ -8,18 +8,23 @@ from itertools import accumulate, islice, takewhile
 from operator import itemgetter
 
 from dragoman.addons.documents.passage import Mark, Passage
+from dragoman.inference.control.glossary import Match
 from dragoman.text.sentences.splitter import Splitter
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence of a passage, which consists of the units `begin` to `end` and the marks `first` to `last`."""
+    """A sentence of a passage, which consists of the units `begin` to `end` and the marks `first` to `last`.
+
+    terms: the terms of the glossary in its text, if some of it is kept.
+    """
 
     passage: Passage
     begin: int
     end: int
     first: int
     last: int
+    terms: Sequence[Match] = ()
 
     @cached_property
     def text(self) -> str:
@@ -44,6 +49,22 @@ class Sentence:
         """The text with markup that translations copy, such as addresses, in the form of `code`."""
         first = bisect_right(self.passage.kept, self.begin, key=itemgetter(1))
         return self._pieces(takewhile(lambda each: each[0] < self.end, islice(self.passage.kept, first, None)))
+
+    def translated(
+        self, piece: tuple[int, str, str], translation: str, taken: bytearray
+    ) -> tuple[list[tuple[int, int]], str]:
+        """Return where the translation has the term that contains a kept piece, and its form in the document.
+
+        taken: for each character of the translation, 1 if it must not be part of it.
+        """
+        position, text, raw = piece
+        for term in self.terms:
+            if term.start <= position and position + len(text) <= term.end:
+                for begin, end in term.phrase.find(translation):
+                    if 1 not in taken[begin:end]:
+                        written, source = (self.passage.escape(each, False) for each in (translation[begin:end], text))
+                        return [(begin, end)], raw.replace(source, written) if source in raw else written
+        return [], raw
 
     @property
     def is_plain(self) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.inference.control.glossary import Glossary, Match, load_glossary
-from dragoman.inference.control.keep import KeepRules, Span
+from dragoman.inference.control.keep import KeepRules, Span, bare_number
 from dragoman.inference.control.numbers import digits_of
 from dragoman.inference.control.phrase import Phrase, phrases
 
@@ -92,19 +92,17 @@ class Control:
     def requirements(self, text: str) -> Requirements:
         """Return the requirements on the translation of a text.
 
-        A term that contains a whole protected span, such as `#sheep` or `5G`, is translated as the glossary says. Other
-        terms inside protected spans, such as a word of an address, are ignored.
+        A term that contains a whole protected span, such as `#sheep` or `5G`, is translated as the glossary says, and
+        so is one that contains all letters and digits of a span and continues beyond it, such as `5 menu` in `€5 menu`.
+        Of a number, the digits are kept: a term may contain its sign or unit. Other terms inside protected spans, such
+        as a word of an address, are ignored.
         """
         spans = () if self.keep is None else tuple(self.keep.find(text))
         if self.glossary is None:
             return Requirements(text, self.phrases, (), spans, self.keep)
         if spans:
             matches = self.glossary.find(text, [(0, len(text))])
-            spans = tuple(
-                span
-                for span in spans
-                if not any(match.start <= span.start and span.end <= match.end for match in matches)
-            )
+            spans = tuple(rest for span in spans if (rest := _beside_terms(span, matches)) is not None)
         ends = [0, *(span.end for span in spans)]
         starts = [*(span.start for span in spans), len(text)]
         terms = self.glossary.find(text, zip(ends, starts, strict=True))
@@ -117,3 +115,20 @@ class Control:
             "glossary": None if self.glossary is None else self.glossary.fingerprint,
             "keep": None if self.keep is None else [list(self.keep.kinds), list(self.keep.patterns)],
         }
+
+
+def _beside_terms(span: Span, terms: Sequence[Match]) -> Span | None:
+    """Return what is kept of a span beside the terms of a glossary, or None if a term contains it."""
+    number = bare_number(span)
+    letters = [span.start + index for index, character in enumerate(span.text) if character.isalnum()]
+    first, last = (number.start, number.end) if number != span or not letters else (letters[0], letters[-1] + 1)
+    for term in terms:
+        if term.end <= span.start or span.end <= term.start:
+            continue
+        contains = term.start <= span.start and span.end <= term.end
+        continues = term.start < span.start or span.end < term.end
+        if contains or (continues and term.start <= first and last <= term.end):
+            return None
+        if term.end <= number.start or number.end <= term.start:
+            span = number
+    return span

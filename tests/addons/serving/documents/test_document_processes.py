@@ -4,6 +4,7 @@ import asyncio
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -19,6 +20,7 @@ from dragoman.addons.serving.config import LimitsConfig
 from dragoman.addons.serving.documents import processes
 from dragoman.addons.serving.documents.processes import DocumentProcesses
 from dragoman.base.errors import DataError
+from dragoman.inference.control.control import Control
 
 HOSTILE = """
 import re, os
@@ -60,13 +62,14 @@ def hostile() -> Iterator[Any]:
 def test_a_document_of_a_process_is_the_same(items: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "_MESSAGE_ITEMS", items)
     documents = {
-        "html": "<p>Two <b>big</b> dogs<sup>1</sup> &amp; a <a href=x title='a cat'>cat</a>.</p>\n",
+        "html": "<p>Two <b>big</b> dogs<sup>1</sup> &amp; a <a href=x title='a cat'>cat</a> <b>#tag</b>.</p>\n",
         "markdown": "# Two *big* dogs\n\nA `code` and a [cat](x).\n",
         "po": 'msgid "two %d dogs"\nmsgstr ""\n',
     }
     pool = DocumentProcesses(LimitsConfig())
     translator = StandIn(backwards)
-    pipeline = DocumentPipeline(translator, translator.request(), "en")  # type: ignore[arg-type]
+    request = replace(translator.request(), control=Control.of(glossary={"#tag": "#Wort"}))
+    pipeline = DocumentPipeline(translator, request, "en")  # type: ignore[arg-type]
     try:
         for name, content in documents.items():
             with pool.open(name, 100_000) as format:
@@ -75,10 +78,12 @@ def test_a_document_of_a_process_is_the_same(items: int, monkeypatch: pytest.Mon
                     decoded = each.decode(content.encode(), "the file")
                     document = pipeline.segment(each.parse(decoded.content, Languages("en", "de")))
                     texts = [" ".join(word for word, _ in backwards(each.text.split())) for each in document.sentences]
+                    texts = [text.replace("#TAG", "#Wort") for text in texts]
                     assert texts
                     alignments = translator.align([each.text for each in document.sentences], texts)
                     written.append(decoded.encode(document.write(texts, alignments)))
             assert written[0] == written[1] != content.encode()
+            assert name != "html" or b"<b>#Wort" in written[0]
         with pool.open("json", 100_000) as format, pytest.raises(DataError, match="JSON"):
             format.parse("{")
     finally:

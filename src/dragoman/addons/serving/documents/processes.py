@@ -156,7 +156,7 @@ class DocumentFormat:
             for begin in range(0, len(sentences), _MESSAGE_ITEMS):
                 part = slice(begin, begin + _MESSAGE_ITEMS)
                 ranges = [
-                    SentenceRange(indices[id(each.passage)], each.begin, each.end, each.first, each.last)
+                    SentenceRange(indices[id(each.passage)], each.begin, each.end, each.first, each.last, each.terms)
                     for each in sentences[part]
                 ]
                 self._call("add", ranges, list(texts[part]), list(alignments[part]))

@@ -22,6 +22,7 @@ from dragoman.addons.documents.sentences import Sentence
 from dragoman.addons.serving.forking import fork_for_each_byte, ignore_signals
 from dragoman.base.errors import DragomanError
 from dragoman.base.machine.memory import limit_memory
+from dragoman.inference.control.glossary import Match
 from dragoman.statistical.alignment.links import Alignment
 
 _LOWER_PRIORITY = 10
@@ -55,6 +56,7 @@ class SentenceRange(NamedTuple):
     end: int
     first: int
     last: int
+    terms: Sequence[Match] = ()
 
 
 @dataclass(frozen=True)
@@ -112,9 +114,10 @@ class DocumentWorker:
         self._translated = [], [], []
         by_passage: dict[int, list[Sentence]] = {id(passage): [] for passage in passages}
         sentences = []
-        for passage, *others in ranges:
-            sentences.append(Sentence(passages[passage], *others))
-            by_passage[id(passages[passage])].append(sentences[-1])
+        for each in ranges:
+            passage = passages[each.passage]
+            sentences.append(Sentence(passage, each.begin, each.end, each.first, each.last, each.terms))
+            by_passage[id(passage)].append(sentences[-1])
         return SegmentedDocument(sentences, 0, parsed, by_passage).write(texts, alignments)
 
 
