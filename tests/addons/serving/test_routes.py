@@ -18,6 +18,7 @@ from dragoman.addons.serving.errors import RequestError
 from dragoman.addons.serving.http import fields
 from dragoman.addons.serving.http.routes.v1 import TranslateV1Fields
 from dragoman.addons.serving.http.site_check import SiteCheck
+from dragoman.addons.serving.service.text_batch import TextBatch
 from dragoman.engines.engine import Row
 from dragoman.text.languages.detector import Detector
 
@@ -258,6 +259,27 @@ def test_an_internal_error_is_counted_and_logged_under_its_id(
     assert f"error: internal error {id}\nTraceback" in log and "ValueError: a fault" in log
     assert f'"error_id": "{id}"' in log and '"status": 500' in log
     assert re.search(r'dragoman_requests_total\{route="(/detect|none)",status="500"\} 1', metrics)
+    assert 'dragoman_failed_requests_total{reason="internal"} 1' in metrics
+
+
+def test_an_internal_error_within_a_stream_is_counted_and_logged(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async def fail(*_: object) -> None:
+        raise ValueError("a fault")
+
+    async def work(client: httpx.AsyncClient) -> tuple[str, str]:
+        with monkeypatch.context() as patch:
+            patch.setattr(TextBatch, "translate", fail)
+            body = {"text": "a dog", "source": "en", "target": "de", "stream": True}
+            answer = await client.post("/v1/translate", json=body)
+        return answer.text, (await client.get("/metrics")).text
+
+    with served({"en-de": shouting}, log=True) as service:
+        answer, metrics = asked(service, work)
+    id = re.search(r"internal error (\w+)", answer.splitlines()[-1])
+    log = capfd.readouterr().err
+    assert id is not None and f'"error_id": "{id[1]}"' in log and "ValueError: a fault" in log
     assert 'dragoman_failed_requests_total{reason="internal"} 1' in metrics
 
 

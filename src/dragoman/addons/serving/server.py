@@ -8,7 +8,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future
 from contextlib import closing, contextmanager
 from functools import partial
 from math import ceil
@@ -24,6 +24,7 @@ from dragoman.addons.serving.models.served_models import Directions, ServedModel
 from dragoman.addons.serving.models.served_predictors import Predictors, ServedPredictor
 from dragoman.addons.serving.queueing.background import Background
 from dragoman.addons.serving.queueing.batcher import BatchStatistics
+from dragoman.addons.serving.running_loop import run_beside_loop
 from dragoman.addons.serving.service.control_defaults import ControlDefaults
 from dragoman.addons.serving.service.service import Service
 from dragoman.base.errors import ConfigError, DragomanError
@@ -105,10 +106,16 @@ def serve(
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.set_threshold(*_COLLECTION_THRESHOLDS)
     try:
-        if _in_running_loop():
-            _serve_beside_a_loop(parsed, aligner)
-        else:
-            _run(parsed, aligner, lambda shut_down: None)
+        started: Future[Callable[[], object]] = Future()
+
+        def run() -> None:
+            try:
+                _run(parsed, aligner, started.set_result)
+            finally:
+                if not started.done():
+                    started.set_result(lambda: None)
+
+        run_beside_loop(run, lambda: started.result()())
     finally:
         sys.setswitchinterval(former[0])
         gc.set_threshold(*former[1])
@@ -116,29 +123,6 @@ def serve(
 
 OnStart = Callable[[Callable[[], object]], None]
 """A listener that receives a function, callable from any thread, which shuts the server down."""
-
-
-def _in_running_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
-
-
-def _serve_beside_a_loop(config: ServeConfig, aligner: Aligner | None) -> None:
-    """Serve from another thread until Ctrl-C, as in a cell of a notebook, which runs in an event loop."""
-    started: Future[Callable[[], object]] = Future()
-    with ThreadPoolExecutor(1) as executor:
-        served = executor.submit(_run, config, aligner, started.set_result)
-        try:
-            served.result()
-        except KeyboardInterrupt:
-            either: tuple[Future[Any], ...] = (started, served)
-            wait(either, return_when=FIRST_COMPLETED)
-            if started.done():
-                started.result()()
-            served.result()
 
 
 def _run(config: ServeConfig, aligner: Aligner | None, on_start: OnStart) -> None:
@@ -256,10 +240,14 @@ async def _serve(config: ServeConfig, aligner: Aligner | None, on_start: OnStart
             yield
 
     with closing(access), listen(config.host, config.port, config.limits.connections) as listening:
+        application = Application(service, access, config, metrics)
+        connection = partial(
+            Connection, idle=idle, overloaded=application.refuse, on_rejection=application.note_rejection
+        )
         server = Server(
             uvicorn.Config(
-                Application(service, access, config, metrics),
-                http=partial(Connection, idle=idle),  # type: ignore[arg-type]
+                application,
+                http=connection,  # type: ignore[arg-type]
                 ws="none",
                 log_config=None,
                 access_log=False,

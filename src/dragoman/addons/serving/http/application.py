@@ -106,11 +106,26 @@ class Application:
             error = Overloaded("the server is shutting down: send the request again", retry_after=5)
             await _error_response(Request(scope), error)(scope, receive, exchange.send)
         except Exception as bug:
+            response = _error_response(Request(scope), InternalError(bug))
             if exchange.has_started:
                 raise
-            await _error_response(Request(scope), InternalError(bug))(scope, receive, exchange.send)
+            await response(scope, receive, exchange.send)
         finally:
             exchange.record(self._metrics, self._log)
+
+    async def refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request for which there are too many connections."""
+        exchange = Exchange(scope, send)
+        error = Overloaded("too many connections: try again later", retry_after=1)
+        try:
+            await _error_response(Request(scope), error)(scope, receive, exchange.send)
+        finally:
+            exchange.record(self._metrics, self._log)
+
+    def note_rejection(self, status: int) -> None:
+        """Count the answer to input that is no valid request."""
+        self._metrics.record_request("none", status, 0.0)
+        self._metrics.record_failure(RequestError.reason)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request with the function of its route."""

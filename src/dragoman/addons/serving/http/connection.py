@@ -2,11 +2,14 @@
 
 import json
 from asyncio import TimerHandle, Transport
+from collections.abc import Callable
 from typing import Any
 
 from starlette.responses import JSONResponse
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from dragoman.addons.serving.http.exchange import SECURITY_HEADERS
 from dragoman.addons.serving.http.idle_connections import IdleConnections
 
 _HEADER_BYTES = 32_768
@@ -52,13 +55,24 @@ class Connection(HttpToolsProtocol):
     _answering: RequestResponseCycle | None = None
     """The request that is being answered. Later requests of the client wait in `pipeline`."""
 
-    def __init__(self, *arguments: Any, idle: IdleConnections | None = None, **settings: Any) -> None:
-        """idle: the idle connections of the server; None: no limit. arguments, settings: as uvicorn passes them."""
+    def __init__(
+        self,
+        *arguments: Any,
+        idle: IdleConnections | None = None,
+        overloaded: ASGIApp = _overloaded,
+        on_rejection: Callable[[int], None] = lambda status: None,
+        **settings: Any,
+    ) -> None:
+        """idle: the idle connections of the server; None: no limit. arguments, settings: as uvicorn passes them.
+
+        overloaded: answers requests if there are too many connections. on_rejection: called with the status of each
+        answer to input that is no valid request.
+        """
         super().__init__(*arguments, **settings)
-        self._idle = idle
+        self._idle, self._overloaded, self._on_rejection = idle, overloaded, on_rejection
 
     def close_idle(self) -> None:
-        """Close the connection, which has no request."""
+        """Close the connection, which has no complete request."""
         self.transport.close()
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
@@ -127,9 +141,10 @@ class Connection(HttpToolsProtocol):
         """Stop the timeout. The routes limit the time for the body."""
         self._stop_timer()
         self._become_active()
+        self._become_idle()  # as the latest one, until the body is complete
         self._in_body, self._received_bytes, self._content_bytes = True, 0, 0
         if self._most_connections is not None and len(self.connections) > self._most_connections:
-            self.app = _overloaded
+            self.app = self._overloaded
         return super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
@@ -140,6 +155,8 @@ class Connection(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         """Process the end of a request."""
         self._in_body = False
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._become_active()
         if self._linger is not None:
             self._linger.cancel()
             self._linger = None
@@ -148,9 +165,10 @@ class Connection(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """Process the end of an answer. The rest of an incomplete request is not awaited."""
         super().on_response_complete()
-        if (self._in_body or self.app is _overloaded) and not self.transport.is_closing():
+        if (self._in_body or self.app is self._overloaded) and not self.transport.is_closing():
             self._linger_bytes = 0
             self._linger = self.loop.call_later(_LINGER_SECONDS, self.transport.close)
+            self._become_idle()
         elif (self._answering is None or self._answering.response_complete) and not self.transport.is_closing():
             self._become_idle()
 
@@ -203,10 +221,15 @@ class Connection(HttpToolsProtocol):
         if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
             reason = b"Bad Request" if status == 400 else b"Request Header Fields Too Large"
             content = json.dumps({"error": message}).encode()
-            self.transport.write(
-                b"HTTP/1.1 %d %b\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%b"
-                % (status, reason, len(content), content)
+            headers = (
+                (b"content-type", b"application/json"),
+                (b"content-length", b"%d" % len(content)),
+                (b"connection", b"close"),
+                *SECURITY_HEADERS,
             )
+            lines = b"".join(b"%b: %b\r\n" % header for header in headers)
+            self.transport.write(b"HTTP/1.1 %d %b\r\n%b\r\n%b" % (status, reason, lines, content))
+            self._on_rejection(status)
         self.transport.close()
 
     def _start_timer(self) -> None:

@@ -8,7 +8,7 @@ from starlette.types import Message, Scope, Send
 from dragoman.addons.serving.http.access_log import AccessLog
 from dragoman.addons.serving.http.metrics import Metrics
 
-_SECURITY_HEADERS = (
+SECURITY_HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
@@ -35,7 +35,7 @@ class Exchange:
             self._status = message["status"]
             headers = list(message["headers"])
             names = {name for name, _ in headers}
-            message = {**message, "headers": headers + [each for each in _SECURITY_HEADERS if each[0] not in names]}
+            message = {**message, "headers": headers + [each for each in SECURITY_HEADERS if each[0] not in names]}
         elif self._scope["method"] == "HEAD":
             message = {**message, "body": b""}
         await self._send(message)

@@ -1,4 +1,4 @@
-"""`IdleConnections`: limits the connections that one client keeps open without a request."""
+"""`IdleConnections`: limits the connections that one client keeps open without a complete request."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -11,16 +11,17 @@ class Closable(Protocol):
     """A connection that can be closed."""
 
     def close_idle(self) -> None:
-        """Close the connection, which has no request."""
+        """Close the connection, which has no complete request."""
         ...
 
 
 class IdleConnections:
     """The connections of a server on which no request is being answered, by the network of the client.
 
-    They also include those on which a request has begun and its headers are incomplete. If a network has more than a
-    quarter of the server's connections, its oldest is closed, so that one client cannot use up the connections of all.
-    Clients that keep connections open connect again. A proxy in `trusted` may keep as many open as it wants.
+    They also include those on which a request has begun and is incomplete, or was answered before it was complete. If
+    a network has more than a quarter of the server's connections, its oldest is closed, so that one client cannot use
+    up the connections of all. Clients that keep connections open connect again. A proxy in `trusted` may keep as many
+    open as it wants.
     """
 
     def __init__(self, connections: int, trusted: Sequence[Network] = ()) -> None:
@@ -42,7 +43,7 @@ class IdleConnections:
             oldest.close_idle()
 
     def discard(self, connection: Closable) -> None:
-        """Note that a connection has a request, or has ended."""
+        """Note that a connection has a complete request, or has ended."""
         network = self._networks.pop(connection, None)
         if network is not None:
             idle = self._by_network[network]

@@ -259,6 +259,7 @@ class Reply:
             except Exception as error:
                 known = error if isinstance(error, RequestError) else InternalError(error)
                 request.state.failure = known.reason
+                request.state.error_id = getattr(known, "id", None)
                 yield _event(openai_error(known.message, known.status, known.field))
                 return
             if options.include_usage:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from dragoman.addons.documents.formats.union import get_format
 from dragoman.addons.serving.config import LimitsConfig, ServeConfig
-from dragoman.addons.serving.errors import ClientDisconnected, RequestError
+from dragoman.addons.serving.errors import ClientDisconnected, InternalError, RequestError
 from dragoman.addons.serving.http.fields import Texts
 from dragoman.addons.serving.http.gate import Gate, KeyFields
 from dragoman.addons.serving.http.requests import (
@@ -237,9 +237,11 @@ async def _lines(request: Request, service: Service, batch: TextBatch, build_res
             yield _line({"text": text, "sentence": sentence, "translation": translation})
         try:
             yield _one_line(build_response(work.result()).model_dump_json())
-        except RequestError as error:
-            request.state.failure = error.reason
-            yield _line({"error": error.message})
+        except Exception as error:
+            known = error if isinstance(error, RequestError) else InternalError(error)
+            request.state.failure = known.reason
+            request.state.error_id = getattr(known, "id", None)
+            yield _line({"error": known.message})
     finally:
         if not work.done():
             request.state.failure = ClientDisconnected.reason
