@@ -1,5 +1,6 @@
 """`open_workbench`: serves the workbench to a browser on this machine."""
 
+import signal
 import webbrowser
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -7,6 +8,7 @@ from pathlib import Path
 from types import FrameType
 
 from dragoman.addons.serving.address import browser_url, listen
+from dragoman.addons.serving.running_loop import run_beside_loop
 from dragoman.addons.workbench.workspace import Workspace
 from dragoman.base.log import info
 from dragoman.base.packages import import_optional
@@ -62,7 +64,7 @@ def open_workbench(
         if opens_browser:
             webbrowser.open(url)
         with closing(routes.computations):
-            Server(
+            server = Server(
                 uvicorn.Config(
                     application(routes),
                     http=Connection,
@@ -74,4 +76,5 @@ def open_workbench(
                     limit_concurrency=_CONNECTIONS,
                     timeout_graceful_shutdown=1,
                 )
-            ).run([listening])
+            )
+            run_beside_loop(lambda: server.run([listening]), lambda: server.handle_exit(signal.SIGINT, None))
