@@ -139,3 +139,15 @@ def test_first_names_and_constants_are_read_and_the_tied_table_in_either_place(t
     with pytest.raises(ModelError, match="different values: lm_head.weight and transformer.wte.weight"):
         import_model(tmp_path / "theirs", tmp_path / "third", quiet=True)
     assert not (tmp_path / "third").exists()
+
+
+def test_a_folder_that_does_not_name_the_end_of_texts(tmp_path: Path) -> None:
+    """As folders of only `vocab.json` and `merges.txt`: `<|endoftext|>` is the default of GPT-2's tokenizer."""
+    folder = tmp_path / "theirs"
+    write_gpt2(folder, vocab_size=420)
+    import_model(folder, tmp_path / "named", quiet=True)
+    for name in ("tokenizer.json", "special_tokens_map.json", "tokenizer_config.json"):
+        (folder / name).unlink(missing_ok=True)
+    import_model(folder, tmp_path / "unnamed", quiet=True)
+    named, unnamed = ((tmp_path / name / "tokenizer.json").read_bytes() for name in ("named", "unnamed"))
+    assert unnamed == named

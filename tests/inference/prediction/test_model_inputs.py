@@ -120,3 +120,9 @@ def test_the_best_span_is_that_of_a_search_through_all_spans(
     best = max(float(values[i, 0]) + float(values[j, 1]) for i, j in spans)
     assert (first, last) in spans
     assert score == pytest.approx(best) == pytest.approx(float(values[first, 0]) + float(values[last, 1]))
+
+
+def test_the_tokens_that_a_long_question_loses_are_counted_once() -> None:
+    finder = AnswerFinder(tokenizer("word"), SpanHeadConfig(), 16)
+    (inputs,) = finder.encode([Question("1", " ".join(["dog"] * 20), "A dog runs " * 20)])
+    assert len(inputs) > 2 and [each.cut for each in inputs] == [20 - (16 // 2 - 2), *[0] * (len(inputs) - 1)]

@@ -3,6 +3,7 @@ folder.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,8 @@ def read_gpt2(folder: Path, config: Mapping[str, Any], allow_pickle: bool) -> Im
     """
     settings = read_settings(config, folder / CONFIG)
     vocabulary = read_byte_level(folder)
+    if "eos_token" not in vocabulary.roles:  # old folders leave out what is the default of GPT-2's tokenizer
+        vocabulary = replace(vocabulary, special=vocabulary.special | ({_DEFAULT_END} & vocabulary.ids.keys()))
     special = _special(vocabulary, folder)
     for name, symbol in (("eos_token_id", special[EOS]), ("bos_token_id", special[BOS] or special[EOS])):
         number = getattr(settings, name)

@@ -113,6 +113,7 @@ class AnswerFinder:
         while True:
             part = context[start : start + room]
             yield ModelInput((*head, *part, EOS), tuple(range(len(head), len(head) + len(part))), start, cut)
+            cut = 0  # counted once
             if start + room >= len(context):
                 return
             start += stride
