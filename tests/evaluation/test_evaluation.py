@@ -117,6 +117,11 @@ def test_documents_under_a_language_model(tmp_path: Path) -> None:
             ConfigError,
             "unknown metric 'blue': expected one of",
         ),
+        (
+            {"reference": REFERENCE, "hypothesis": FIRST, "metric": ["spBLEU"]},
+            ConfigError,
+            "use --metric bleu --tokenizer flores200",
+        ),
         ({"reference": REFERENCE, "hypothesis": FIRST, "beam": 3}, ConfigError, "--beam can only be used with a model"),
         ({"reference": "nowhere.de", "hypothesis": FIRST}, DataError, "There is no file nowhere.de"),
         ({"model": "m", "reference": REFERENCE}, ConfigError, "give the sentences to translate"),

@@ -87,6 +87,10 @@ _SYNONYMS = {"chrf2": "chrf", "chrf2++": "chrf++", "sacrebleu": "bleu", "bleu4":
 """Other names of metrics, as papers and other programs write them."""
 
 
+_PIECE_BLEU = frozenset(("spbleu", "spm", "flores200", "flores101", "spbleu200", "spbleu-flores200"))
+"""Names of BLEU on pieces of SentencePiece, which is not a metric of its own here, but a tokeniser of BLEU."""
+
+
 def key_of(name: str) -> str:
     """Return the key of a metric's name in any spelling, such as `BLEU` and `chrF2++`; the name itself if unknown."""
     keys = {key.lower(): key for key in METRICS}
@@ -95,6 +99,8 @@ def key_of(name: str) -> str:
 
 def metric_of(key: str) -> Metric:
     """Return the metric with this key. For an unknown key, raises a ConfigError that lists all keys."""
+    if key.lower() in _PIECE_BLEU:
+        raise ConfigError(f"{key} is BLEU with the tokeniser of FLORES: use --metric bleu --tokenizer flores200")
     if key not in METRICS:
         raise ConfigError(f"unknown metric {key!r}: expected one of {', '.join(METRICS)}")
     return METRICS[key]

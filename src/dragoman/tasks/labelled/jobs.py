@@ -248,7 +248,17 @@ def number_of_texts(
     train: Sequence[LabelledText],
     valid: Sequence[LabelledText],
 ) -> int:
-    """Return the number of texts of an input. Raises ConfigError for single texts if a pair is encoded separately."""
+    """Return the number of texts of an input.
+
+    Raises ConfigError for single texts if a pair is encoded separately, and if the validation set has another number of
+    texts.
+    """
+    learned, validated = ({len(example.texts) for example in examples} for examples in (train, valid))
+    if other := validated - learned:
+        raise ConfigError(
+            f"the examples of data.valid have {min(other)} text(s), but those of data.train have {min(learned)}: "
+            "select the same columns, as in data.valid.columns"
+        )
     if head.encodes_separately and not all(len(example.texts) == 2 for example in (*train, *valid)):
         raise ConfigError(
             f"model.head.pair is {head.pair}, but the examples are single texts: select both columns, as in "

@@ -71,6 +71,14 @@ def test_overrides_follow_their_words() -> None:
         assert translated(line + text, "ass", backwards).removeprefix(line) == expected
 
 
+@pytest.mark.parametrize("dash", ["- ", "– ", "-"])
+def test_dashes_of_speakers_in_substation(dash: str) -> None:
+    line = f"{dash}A dog.\\N{dash}{{\\i1}}A cat{{\\i0}} sleeps."
+    text = f"[Events]\nFormat: Start, End, Text\nDialogue: 0:00:01.00,0:00:02.00,{line}\n"
+    loud = line.replace("A dog", "A DOG").replace("A cat", "A CAT").replace("sleeps", "SLEEPS")
+    assert translated(text, "ass") == text.replace(line, loud)
+
+
 def test_fields_of_substation_in_other_orders(capsys: pytest.CaptureFixture[str]) -> None:
     events = "[Events]\nFormat: Start, End, Name, Text\n"
     line = "Dialogue: 0:00:01.00,0:00:02.00,Bob,a dog, a cat\n"
