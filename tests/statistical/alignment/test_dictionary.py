@@ -82,7 +82,7 @@ def test_nouns_of_the_embedded_grammar() -> None:
     sentences, _ = generate(seed=3, train=1500)
     nouns = pytest.importorskip("dragoman.addons.lecture.grammar.lexicon.nouns").NOUNS
     sides = [sentence.en for sentence in sentences], [sentence.de for sentence in sentences]
-    overrides = {"method.ibm1_iterations": 4, "method.iterations": 3}
+    overrides = {"method.kind": "hmm", "method.ibm1_iterations": 4, "method.iterations": 3}
     dictionary = dragoman.lexicon(*sides, translations=1, overrides=overrides, threads=1, quiet=True)
     best = {each.source: each.target for each in dictionary.entries}
     correct = {}

@@ -5,6 +5,7 @@ import random
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 from tiny_model import write_tiny_model
@@ -13,6 +14,9 @@ import dragoman
 from dragoman.base.errors import ConfigError, DataError, ModelError
 from dragoman.cli.main import main
 from dragoman.statistical.alignment.estimation.words import WordsConfig, WordVocabulary, decode_words, encode_words
+from dragoman.statistical.alignment.methods.fertility import FertilityConfig
+from dragoman.statistical.alignment.methods.hmm import HMMConfig
+from dragoman.statistical.alignment.methods.union import default_method
 from dragoman.statistical.alignment.symmetrization import symmetrize
 from dragoman.statistical.alignment.word_aligner import AlignerConfig, WordAligner
 
@@ -183,3 +187,26 @@ def test_config_yaml_has_all_settings(tmp_path: Path) -> None:
     stored = yaml.safe_load((tmp_path / "aligner" / "config.yaml").read_text())
     assert stored["model"]["kind"] == "word_aligner" and stored["aligner"]["method"]["iterations"] == 2
     assert WordAligner.load(tmp_path / "aligner").config == config
+
+
+def test_the_default_method_depends_on_the_size(tmp_path: Path) -> None:
+    sources, targets = texts(60)
+    aligner, _ = WordAligner.train(sources, targets)
+    assert aligner.config.method == FertilityConfig()
+    aligner.save(tmp_path / "aligner")
+    assert WordAligner.load(tmp_path / "aligner").config == aligner.config
+    few, many = np.full(80_000, 25), np.full(80_001, 25)
+    assert default_method(few, few) == FertilityConfig()
+    assert default_method(many, many) == HMMConfig()
+    chosen, _ = WordAligner.train(sources, targets, AlignerConfig(method=HMMConfig()))
+    assert chosen.config.method == HMMConfig()
+
+
+def test_a_folder_without_a_method_is_damaged(tmp_path: Path) -> None:
+    WordAligner.train(*texts(60))[0].save(tmp_path / "aligner")
+    config = tmp_path / "aligner" / "config.yaml"
+    content = yaml.safe_load(config.read_text())
+    del content["aligner"]["method"]
+    config.write_text(yaml.safe_dump(content))
+    with pytest.raises(ModelError, match="the method is missing"):
+        WordAligner.load(tmp_path / "aligner")

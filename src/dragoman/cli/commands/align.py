@@ -37,7 +37,8 @@ def align(
         str | None,
         typer.Option(
             "--method",
-            help="Alignment model: ibm1, ibm2, diagonal (known as fast_align), hmm or fertility (default: hmm).",
+            help="Alignment model: ibm1, ibm2, diagonal (known as fast_align), hmm or fertility (default: fertility; "
+            "hmm for large texts).",
         ),
     ] = None,
     model: Annotated[

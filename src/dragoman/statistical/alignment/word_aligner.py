@@ -29,8 +29,7 @@ from dragoman.statistical.alignment.estimation.pairs import WordPairs
 from dragoman.statistical.alignment.estimation.words import WordsConfig, WordVocabulary, decode_words, encode_words
 from dragoman.statistical.alignment.estimation.workers import Workers
 from dragoman.statistical.alignment.links import Alignment
-from dragoman.statistical.alignment.methods.hmm import HMMConfig
-from dragoman.statistical.alignment.methods.union import AlignmentMethod
+from dragoman.statistical.alignment.methods.union import AlignmentMethod, default_method
 from dragoman.statistical.alignment.symmetrization import Symmetrization, heuristic_of
 
 _DIRECTIONS = ("forward", "reverse")
@@ -40,7 +39,12 @@ _SIDES = ("source", "target")
 class AlignerConfig(Config):
     """The settings of a word aligner."""
 
-    method: AlignmentMethod = Field(HMMConfig(), description="Alignment model.")
+    method: AlignmentMethod | None = Field(
+        None,
+        description="Alignment model. null: fertility, or hmm for texts with more than 50 million combinations of a "
+        "source and a target word of the same pair.",
+        json_schema_extra={"kind": "fertility"},
+    )
     words: WordsConfig = Field(WordsConfig(), description="Words that the aligner distinguishes.")
     symmetrization: Symmetrization = Field(
         "grow-diag",
@@ -109,7 +113,9 @@ class WordAligner(ShownModel):
         if not (pairs.source_lengths * pairs.target_lengths).any():
             raise DataError("there is nothing to align: no sentence pair has words on both sides")
         words = len(vocabularies[0]), len(vocabularies[1])
-        passes = config.method.passes(len(pairs))
+        method = config.method or default_method(pairs.source_lengths, pairs.target_lengths)
+        config = config.model_copy(update={"method": method})
+        passes = method.passes(len(pairs))
         total = 2 * passes * len(pairs)
         with Workers(threads) as workers, Progress("Aligning", "sentence pairs", total) as progress:
 
@@ -117,8 +123,8 @@ class WordAligner(ShownModel):
                 progress.update(progress.done + count)
 
             trained = (
-                config.method.train(TrainingData(pairs, words, workers, on_pairs)),
-                config.method.train(TrainingData(pairs.swapped(), words[::-1], workers, on_pairs)),
+                method.train(TrainingData(pairs, words, workers, on_pairs)),
+                method.train(TrainingData(pairs.swapped(), words[::-1], workers, on_pairs)),
             )
         aligner = cls(config, vocabularies, (trained[0][0], trained[1][0]), Meta(step=passes - 1))
         return aligner, _symmetrised(pairs, trained[0][1], trained[1][1], config.symmetrization)
@@ -133,6 +139,8 @@ class WordAligner(ShownModel):
             raise ModelError(f"{folder} is not a word aligner: train one with `dragoman align --save FOLDER`")
         origin = f"in the `aligner` section of {folder / CONFIG}"
         config = parse_settings(content.get("aligner", {}), AlignerConfig, origin)
+        if config.method is None:
+            raise ModelError(f"{origin}: the method is missing. Copy the model folder again")
         arrays = {name: tensor.numpy() for name, tensor in load_tensors(folder / PARAMETERS)[0].items()}
         try:
             source, target = (

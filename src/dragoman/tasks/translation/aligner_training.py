@@ -91,7 +91,8 @@ def _is_current(folder: Path, config: AlignerConfig, meta: Meta) -> bool:
         stored = WordAligner.load(folder)
     except ModelError:
         return False
-    return stored.config == config and stored.meta.data == meta.data
+    stored_config = stored.config if config.method else stored.config.model_copy(update={"method": None})
+    return stored_config == config and stored.meta.data == meta.data
 
 
 def token_links(prepared: PreparedCorpora, config: AlignerConfig) -> TokenLinks:
