@@ -1,4 +1,4 @@
-"""`evaluate_labels` compares the predictions of models with labels."""
+"""`evaluate_labels` compares the predictions of models, or of other programs in files, with labels."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -14,6 +14,7 @@ from dragoman.base.notebook import Card, Note, Shown
 from dragoman.base.settings.load import Overrides
 from dragoman.base.table import Table
 from dragoman.checkpoint.folder import read_config
+from dragoman.evaluation.label_files import score_label_files
 from dragoman.evaluation.stored_test_set import stored_examples
 from dragoman.evaluation.test_set import warn_of_size
 from dragoman.inference.abilities import LoadedObject, SupportsEvaluate, SupportsVectors, missing_members
@@ -35,8 +36,8 @@ AnyPredictor = str | Path | LoadedObject
 class LabelEvaluation(Shown):
     """The scores of one or more models on the same examples, and comparisons of each model with the first.
 
-    models: names of the models, in order. runs: the folder whose runs with several seeds trained the models; empty for
-    models that are compared.
+    models: names of the models, or of the files with predictions, in order. runs: the folder whose runs with several
+    seeds trained the models; empty for models that are compared.
     """
 
     models: tuple[str, ...]
@@ -122,10 +123,11 @@ class LabelEvaluation(Shown):
 
 
 def evaluate_labels(
-    models: AnyPredictor | Sequence[AnyPredictor],
+    models: AnyPredictor | Sequence[AnyPredictor] | None = None,
     test: str | Path | None = None,
     settings: Overrides = (),
     *,
+    hypothesis: str | Path | Sequence[str | Path] = (),
     task: str | None = None,
     vectors: bool = False,
     device: str | None = None,
@@ -134,15 +136,19 @@ def evaluate_labels(
     precision: str = "float32",
     quiet: bool = False,
 ) -> LabelEvaluation:
-    """Compare the predictions of one or more models with the labels of a test set, like `dragoman evaluate labels`.
+    """Compare predictions with the labels of a test set, like `dragoman evaluate labels`.
+
+    The predictions are those of one or more models, or those of any program in files. Each model or file is compared
+    with the first by paired bootstrap.
 
     models: model folders or predictors; or the folder of a run with several `seeds`, whose models are evaluated
     together, with means and standard deviations. test: a file in any format of a labelled corpus; for models that
     classify the nodes of a graph, the file of the nodes; None: the examples that the run of the first model held out
     for testing. settings: the settings of the corpus, such as
     `{"columns.text": "review"}`; for a graph, the file of the edges (`edges`) and the set of the nodes (`split`, by
-    default test). task: name of the task of models with several tasks. vectors: compare the cosine of
-    the vectors of the two texts of each pair with the labels, which are numbers, instead of predictions; the models
+    default test). hypothesis: files with predictions, without models. task: name of the task of models with several
+    tasks; for files, the task if their contents do not determine it, one of `LABEL_TASKS`. vectors: compare the cosine
+    of the vectors of the two texts of each pair with the labels, which are numbers, instead of predictions; the models
     need no head. engine, precision: as in `Predictor.load`, for model folders. Raises ConfigError if the models have
     different kinds of heads, DataError if the file cannot be read or lacks labels, and the errors of `Predictor.load`.
 
@@ -153,6 +159,14 @@ def evaluate_labels(
     classification, 60 texts; 95% intervals of 1,000 bootstrap samples (seed 12345); baseline: always 'positive'
     ...
     """
+    if hypothesis:
+        if models is not None:
+            raise ConfigError("--hypothesis has the predictions: leave out the model, or --hypothesis")
+        reject_options({"--vectors": vectors or None}, "with a model")
+        with quietly(quiet):
+            return _evaluate_files(hypothesis, test, settings, task)
+    if models is None:
+        raise ConfigError("there is nothing to evaluate: give a model folder, or predictions with --hypothesis FILE")
     listed = list(models) if isinstance(models, Sequence) and not isinstance(models, str) else [models]
     runs = ""
     if len(listed) == 1 and isinstance(listed[0], str | Path) and (seeds := seed_folders(listed[0])):
@@ -184,6 +198,18 @@ def evaluate_labels(
             warn_of_size(reports[0].examples, reports[0].unit)
     comparisons = [] if runs else [tuple(compare(reports[0], other)) for other in reports[1:]]
     return LabelEvaluation(tuple(names), tuple(reports), tuple(comparisons), runs)
+
+
+def _evaluate_files(
+    hypothesis: str | Path | Sequence[str | Path], test: str | Path | None, settings: Overrides, task: str | None
+) -> LabelEvaluation:
+    """Return the scores of the predictions in files."""
+    files = [Path(hypothesis)] if isinstance(hypothesis, str | Path) else [Path(each) for each in hypothesis]
+    reports = score_label_files(None if test is None else Path(test), files, settings, task)
+    if len(reports) > 1:
+        warn_of_size(reports[0].examples, reports[0].unit)
+    comparisons = [tuple(compare(reports[0], other)) for other in reports[1:]]
+    return LabelEvaluation(tuple(map(str, files)), tuple(reports), tuple(comparisons))
 
 
 _DEFAULTS = ("auto", "float32")

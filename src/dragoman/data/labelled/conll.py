@@ -51,6 +51,12 @@ def read_conll(corpus: TaggedCorpusConfig, labelled: bool) -> Iterator[tuple[int
         yield sentence[0][0], layout.build(sentence, identifier)
 
 
+def count_columns(corpus: TaggedCorpusConfig) -> int:
+    """Return the number of columns of a file; 0 for JSON Lines."""
+    lines = list(read_lines(corpus.path, corpus.encoding))
+    return 0 if corpus.format == "auto" and is_json(lines) else _Layout(lines, corpus, False).width
+
+
 def _check_columns(lines: Sequence[Line], corpus: TaggedCorpusConfig) -> None:
     """Raise DataError for tables that are separated by commas, and for sentences with tags joined to their words."""
     sample = [(number, line) for number, line in lines[:_SAMPLE] if not _is_blank(line)]
@@ -80,7 +86,7 @@ class _Layout:
         content = [entry for entry in lines if not _is_blank(entry[1]) and not entry[1].startswith(skipped)]
         number, first = next((entry for entry in content if not entry[1].startswith("#")), (content or [(1, "")])[0])
         self._by_tabs = self._is_conllu or "\t" in first
-        self._width = len(self._split(first))
+        self.width = len(self._split(first))
         location = f"{corpus}, line {number}"
         self._word = (corpus.word or (2 if self._is_conllu else 1)) - 1
         self._tag = self._find_tag(labelled, location) if content else None
@@ -93,9 +99,9 @@ class _Layout:
                 "counted from 1."
             )
         for setting, index in (("word", self._word), ("tag", self._tag), *(("features", x) for x in self._features)):
-            if content and index is not None and index >= self._width:
+            if content and index is not None and index >= self.width:
                 raise DataError(
-                    f"{location}: there are {self._width} columns, but `{setting}` is {index + 1}. Set `{setting}` to "
+                    f"{location}: there are {self.width} columns, but `{setting}` is {index + 1}. Set `{setting}` to "
                     "another column."
                 )
 
@@ -107,25 +113,25 @@ class _Layout:
             return None
         if tag != "last":
             return tag - 1
-        if self._width == 1:
+        if self.width == 1:
             if labelled:
                 raise DataError(f"{location}: there is only one column, so there are no tags. Add a column of tags.")
             return None
-        return self._width - 1
+        return self.width - 1
 
     def is_comment(self, line: str) -> bool:
         """Return whether a line is a comment."""
         if self._corpus.comment is not None:
             return line.startswith(self._corpus.comment)
-        return line.startswith("#") and (self._is_conllu or len(self._split(line)) != self._width)
+        return line.startswith("#") and (self._is_conllu or len(self._split(line)) != self.width)
 
     def parse(self, number: int, line: str) -> _Cells | None:
         """Return the cells of a line; None for a multiword token or an empty node of CoNLL-U."""
         cells = self._split(line)
-        if len(cells) != self._width:
+        if len(cells) != self.width:
             raise DataError(
                 f"{self._corpus}, line {number}: the number of columns is {len(cells)}, but the first word has "
-                f"{self._width}. Fix the line."
+                f"{self.width}. Fix the line."
             )
         if self._is_conllu and not cells[0].isdecimal():
             return None
@@ -142,6 +148,7 @@ class _Layout:
             tags=None if self._tag is None else columns[self._tag],
             features=tuple(columns[index] for index in self._features),
             id=identifier,
+            lines=tuple(number for number, _ in sentence),
         )
 
     def _split(self, line: str) -> _Cells:

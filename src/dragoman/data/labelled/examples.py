@@ -28,7 +28,8 @@ class TaggedSentence:
     """The words of a sentence with their tags.
 
     tags: one tag per word, or None if the sentence has no tags. features: further columns, such as parts of speech,
-    each with one value per word. file, line: where the sentence was read; not a part of its value.
+    each with one value per word. file, line: where the sentence was read; not a part of its value. lines: the line of
+    each word; empty if all are in one line.
     """
 
     words: tuple[str, ...]
@@ -37,6 +38,11 @@ class TaggedSentence:
     id: str | None = None
     file: str = field(default="", compare=False, repr=False)
     line: int = field(default=0, compare=False, repr=False)
+    lines: tuple[int, ...] = field(default=(), compare=False, repr=False)
+
+    def location(self, word: int = 0) -> str:
+        """Return the file and the line of a word, for messages. word: its index."""
+        return f"{self.file}, line {self.lines[word] if self.lines else self.line}"
 
 
 @dataclass(frozen=True)

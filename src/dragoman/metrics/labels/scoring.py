@@ -19,9 +19,18 @@ from dragoman.metrics.labels.classification import (
     ResampledClassification,
     check_equal_lengths,
 )
+from dragoman.metrics.labels.odd_tags import LARGEST_ODD, Locate, in_sentence, warn_of_odd_tags
 from dragoman.metrics.labels.regression import ResampledRegression, as_values, is_constant
 from dragoman.metrics.labels.report import Baseline, Floats, LabelMetric, Report, Scorer, resample, score_all
-from dragoman.metrics.labels.spans import CONVENTIONS, Scheme, detect_scheme, find_spans, has_span_tags, score_types
+from dragoman.metrics.labels.spans import (
+    CONVENTIONS,
+    OUTSIDE,
+    Scheme,
+    detect_scheme,
+    find_spans,
+    has_span_tags,
+    score_types,
+)
 from dragoman.metrics.labels.tagging import ResampledSpans, ResampledTags, SurfaceForms
 
 SAMPLES, SEED = 1000, 12345
@@ -137,6 +146,7 @@ def tagging_report(
     scheme: Scheme | Literal["auto"] | None = "auto",
     words: Sequence[Sequence[str]] | None = None,
     majority: str | None = None,
+    locate: tuple[Locate, Locate] = (in_sentence, in_sentence),
     samples: int = SAMPLES,
     seed: int = SEED,
 ) -> Report:
@@ -144,9 +154,10 @@ def tagging_report(
 
     gold, predicted: the tags of each sentence. scheme: None to score single words only, also with F1 of the tags; auto
     to determine it from `gold` (see `detect_scheme`), or None if no tag is O or has a prefix. words: the words of each
-    sentence, for F1 of distinct surface forms as in the shared task WNUT-17. majority, samples: as in
-    `classification_report`. Raises DataError if the numbers of sentences or words differ or are 0, if the scheme cannot
-    be determined, or if a tag does not belong to it.
+    sentence, for F1 of distinct surface forms as in the shared task WNUT-17. locate: where the correct and the
+    predicted tags were read, for messages. majority, samples: as in `classification_report`. A few tags that contradict
+    the scheme are counted by its conventions, and reported. Raises DataError if the numbers of sentences or words
+    differ or are 0, if the scheme cannot be determined, or if many tags do not belong to it.
     """
     check_equal_lengths(gold, predicted)
     for index, sides in enumerate(zip(gold, predicted, strict=True)):
@@ -154,7 +165,7 @@ def tagging_report(
             raise DataError(f"sentence {index + 1} has {len(sides[0])} correct tags, but {len(sides[1])} predictions")
     flat = [tag for tags in gold for tag in tags], [tag for tags in predicted for tag in tags]
     confusion = ConfusionMatrix.of(*flat)
-    chosen = _choose_scheme(gold, set(flat[0])) if scheme == "auto" else scheme
+    chosen = _choose_scheme(gold) if scheme == "auto" else scheme
     accuracy = LabelMetric("accuracy", "accuracy of words", "accuracy|words")
     warnings = _class_warnings(confusion)
     baseline = _majority_baseline(flat[0], majority)
@@ -173,6 +184,9 @@ def tagging_report(
         classes = score_types(*spans["conlleval"])
         baseline = Baseline(baseline.description, {"accuracy": baseline.values["accuracy"]})
         warnings = _span_warnings(sum(each.predicted for each in classes), sum(each.support for each in classes))
+        for name, side, where in (("correct", gold, locate[0]), ("predicted", predicted, locate[1])):
+            if odd := warn_of_odd_tags(side, chosen, f"{name} tags", where):
+                warnings[f"odd_{name}_tags"] = odd
     resampled = resample(scorer, len(gold), samples, seed)
     return Report(
         task="tagging",
@@ -262,9 +276,15 @@ def _majority_baseline(gold: Sequence[str], majority: str | None) -> Baseline:
     return Baseline(f"always {label!r}", ConfusionMatrix.of(gold, [label] * len(gold)).values)
 
 
-def _choose_scheme(gold: Sequence[Sequence[str]], tags: set[str]) -> Scheme | None:
-    is_plain = not has_span_tags(tags) and "O" not in tags
-    return None if is_plain else detect_scheme(gold)
+def _choose_scheme(gold: Sequence[Sequence[str]]) -> Scheme | None:
+    """Return the scheme of tags; None if they mark no spans. A few tags without a prefix do not matter."""
+    counts = Counter(tag for tags in gold for tag in tags)
+    if not has_span_tags(counts) and OUTSIDE not in counts:
+        return None
+    odd = {tag for tag in counts if tag != OUTSIDE and not has_span_tags([tag])}
+    if odd and sum(counts[tag] for tag in odd) <= LARGEST_ODD * (counts.total() - counts[OUTSIDE]):
+        return detect_scheme([tag for tag in tags if tag not in odd] for tags in gold)
+    return detect_scheme(gold)
 
 
 def _span_metrics(scheme: Scheme, with_surface_forms: bool) -> list[LabelMetric]:

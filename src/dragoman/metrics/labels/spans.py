@@ -2,7 +2,8 @@
 
 conlleval: the rules of the script conlleval of the CoNLL tasks (Tjong Kim Sang and Buchholz 2000). Any tag may begin a
 span: I-X after O, or after a tag of another type, begins a span of type X. The rules for E- and S- (and L- and U-) are
-those of seqeval's default mode.
+those of seqeval's default mode. As in the script, a tag with another prefix continues a span of its type, or begins
+one; a tag without prefix, such as o or PER, ends a span, and begins one without type.
 
 strict: the rules of seqeval's strict mode (Nakayama 2018). Only complete sequences of the scheme are spans. With IOB2,
 a span begins with B-, and I-X after O belongs to no span. With IOBES and BILOU, a span also has its end.
@@ -33,6 +34,8 @@ _PREFIXES: dict[Scheme, dict[str, str]] = {
 
 OUTSIDE = "O"
 _ALL_PREFIXES = frozenset("BIESLU")
+_ODD = "?"
+"""Stands for the prefix of a tag that does not belong to the scheme."""
 _Parsed = tuple[str, str]
 """The prefix, as in IOBES, and the type of a tag; ("O", "") outside of spans."""
 
@@ -114,8 +117,8 @@ def detect_scheme(sentences: Iterable[Sequence[str]]) -> Scheme:
 
 
 def find_spans(tags: Sequence[str], scheme: Scheme, convention: Convention) -> list[Span]:
-    """Return the spans of a sentence in order. Raises DataError if a tag does not belong to the scheme."""
-    parsed = [parse_tag(tag, scheme) for tag in tags]
+    """Return the spans of a sentence in order. A tag that does not belong to the scheme is in no strict span."""
+    parsed = _parse_all(tags, scheme)
     if convention == "conlleval":
         return _find_lenient(parsed)
     if scheme == "IOB1":
@@ -128,10 +131,29 @@ def parse_tag(tag: str, scheme: Scheme) -> _Parsed:
     if tag == OUTSIDE:
         return _NO_SPAN
     prefix, _, kind = tag.partition("-")
-    if prefix not in _PREFIXES[scheme] or not _has_prefix(tag):
+    if not belongs(tag, scheme):
         allowed = ", ".join(f"{letter}-" for letter in _PREFIXES[scheme])
         raise DataError(f"the tag {tag!r} is not a tag of {scheme}: expected O or a prefix ({allowed}) and a type")
     return _PREFIXES[scheme][prefix], kind
+
+
+def belongs(tag: str, scheme: Scheme) -> bool:
+    """Return whether a tag belongs to a scheme."""
+    return tag == OUTSIDE or (tag.partition("-")[0] in _PREFIXES[scheme] and _has_prefix(tag))
+
+
+def _parse_all(tags: Sequence[str], scheme: Scheme) -> list[_Parsed]:
+    """Return the prefixes and types of the tags of a sentence. The prefix of a tag of another scheme is `_ODD`."""
+    parsed: list[_Parsed] = []
+    for tag in tags:
+        kind = tag.partition("-")[2]
+        if belongs(tag, scheme):
+            parsed.append(parse_tag(tag, scheme))
+        elif kind or (parsed and parsed[-1] != _NO_SPAN):
+            parsed.append((_ODD, kind))
+        else:  # conlleval begins a span where the type changes, and this tag has none, like O
+            parsed.append(_NO_SPAN)
+    return parsed
 
 
 def score_types(gold: Sequence[Sequence[Span]], predicted: Sequence[Sequence[Span]]) -> tuple[ClassScores, ...]:
@@ -167,7 +189,7 @@ def _find_lenient(tags: Sequence[_Parsed]) -> list[Span]:
     for position, tag in enumerate([*tags, _NO_SPAN]):
         changes = tag[1] != previous[1] or previous[0] in "ES"
         is_inside = previous[0] != OUTSIDE
-        if is_inside and (changes or tag[0] in "BSO"):
+        if is_inside and (changes or tag[0] in "SO" or (tag[0] == "B" and previous[0] != _ODD)):
             spans.append(Span(previous[1], start, position))
             is_inside = False
         if tag[0] != OUTSIDE and not is_inside:

@@ -34,7 +34,7 @@ def print_json(values: Mapping[str, Any]) -> None:
     print(json.dumps(values, ensure_ascii=False, indent=2))
 
 
-def print_tests(results: Sequence[tuple[Path, Any]], as_json: bool) -> None:
+def print_tests(results: Sequence[tuple[Path | None, Any]], as_json: bool) -> None:
     """Print the evaluations of test sets, each under the name of its file if there are several."""
     if as_json:
         values = [{"test": str(test), **each.as_json()} for test, each in results]

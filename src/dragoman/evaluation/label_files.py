@@ -1,0 +1,69 @@
+"""`score_label_files` compares the predictions that any program has written to files with the labels of a test set."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, get_args
+
+from dragoman.base.errors import ConfigError
+from dragoman.base.settings.load import Overrides
+from dragoman.data.labelled.conll import DOCUMENT_START
+from dragoman.data.labelled.rows import read_lines
+from dragoman.evaluation.tagged_files import score_tags
+from dragoman.metrics.labels.report import Report
+from dragoman.metrics.labels.spans import has_span_tags
+
+LabelTask = Literal["tagging"]
+LABEL_TASKS: tuple[LabelTask, ...] = get_args(LabelTask)
+
+_TAGGED_SUFFIXES = {".conll", ".conllu", ".iob", ".bio"}
+
+
+def score_label_files(
+    test: Path | None, hypotheses: Sequence[Path], settings: Overrides = (), task: str | None = None
+) -> list[Report]:
+    """Return the report on each file of predictions.
+
+    test: the correct labels; None if they are in the files of the predictions, which only tagging allows. settings: of
+    the test set. task: one of `LABEL_TASKS`; None to recognise it from the files. Raises ConfigError if it cannot be
+    recognised, and DataError with file and line if the files do not belong together.
+    """
+    if task is not None and task not in LABEL_TASKS:
+        raise ConfigError(f"--task {task}: with --hypothesis, the task is one of {', '.join(LABEL_TASKS)}")
+    for path in (*([] if test is None else [test]), *hypotheses):
+        if path.is_fifo():
+            raise ConfigError(f"{path} is a pipe, and the file is read twice: write it to a file first")
+    chosen = task or _recognise(test or hypotheses[0])
+    if chosen == "tagging":
+        return score_tags(test, hypotheses, settings)
+    raise ConfigError(f"{test or hypotheses[0]}: unknown labels: give --task {'|'.join(LABEL_TASKS)}")
+
+
+def _recognise(path: Path) -> LabelTask | None:
+    """Return the task of a file with correct labels; None if its contents do not determine it."""
+    lines = [line for _, line in read_lines(path, "utf-8")]
+    content = [line for line in lines if line.strip()]
+    if not content:
+        return None
+    if content[0].lstrip().startswith("{"):
+        return _recognise_json(content[0])
+    return "tagging" if _is_tagged(path, lines) else None
+
+
+def _recognise_json(line: str) -> LabelTask | None:
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        entry = {}
+    return "tagging" if isinstance(entry, dict) and {"tokens", "words"} & entry.keys() else None
+
+
+def _is_tagged(path: Path, lines: Sequence[str]) -> bool:
+    """Return whether lines are words with tags: by the name, blank lines between sentences, or tags of spans."""
+    if _TAGGED_SUFFIXES & set(path.suffixes) or lines[0].startswith(DOCUMENT_START):
+        return True
+    words = [line.split() for line in lines if line.strip() and not line.startswith("#")]
+    if not words or len({len(cells) for cells in words}) > 1:
+        return False
+    has_sentences = any(not line.strip() for line in "\n".join(lines).strip().split("\n"))
+    return has_sentences or (len(words[0]) > 1 and has_span_tags(cells[-1] for cells in words))
