@@ -23,7 +23,7 @@ def warn_of_odd_tags(
 ) -> str | None:
     """Describe the tags that contradict a scheme, and how they are counted; None if there are none.
 
-    name: of the tags. Raises DataError if so many tags belong to no span of the scheme that it is the wrong one.
+    name: of the tags. Raises DataError if more than a tenth of the tags belong to no span of the scheme.
     """
     marked = sum(tag != OUTSIDE for tags in sentences for tag in tags)
     unknown = [
