@@ -9,11 +9,12 @@ from dragoman.base.errors import ConfigError
 from dragoman.base.settings.load import Overrides
 from dragoman.data.labelled.conll import DOCUMENT_START
 from dragoman.data.labelled.rows import read_lines
+from dragoman.evaluation.class_files import score_labels
 from dragoman.evaluation.tagged_files import score_tags
 from dragoman.metrics.labels.report import Report
 from dragoman.metrics.labels.spans import has_span_tags
 
-LabelTask = Literal["tagging"]
+LabelTask = Literal["tagging", "classification", "regression"]
 LABEL_TASKS: tuple[LabelTask, ...] = get_args(LabelTask)
 
 _TAGGED_SUFFIXES = {".conll", ".conllu", ".iob", ".bio"}
@@ -36,11 +37,13 @@ def score_label_files(
     chosen = task or _recognise(test or hypotheses[0])
     if chosen == "tagging":
         return score_tags(test, hypotheses, settings)
-    raise ConfigError(f"{test or hypotheses[0]}: unknown labels: give --task {'|'.join(LABEL_TASKS)}")
+    if test is None:
+        raise ConfigError("there are no correct labels: give --test FILE")
+    return score_labels(test, hypotheses, settings, chosen)
 
 
 def _recognise(path: Path) -> LabelTask | None:
-    """Return the task of a file with correct labels; None if its contents do not determine it."""
+    """Return the task of a file with correct labels; None for classes or numbers."""
     lines = [line for _, line in read_lines(path, "utf-8")]
     content = [line for line in lines if line.strip()]
     if not content:

@@ -67,7 +67,7 @@ def labels(
         typer.Option(
             "--task",
             help="Name of the task, for a model that predicts the labels of several tasks. With --hypothesis, if the "
-            "files do not show it: tagging.",
+            "files do not show it: tagging, classification or regression.",
         ),
     ] = None,
     as_json: Json = False,
