@@ -5,20 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.metrics.labels.brackets import COLLINS, BracketCounts, BracketRules, count_brackets
+from dragoman.evaluation.tree_files import read_rules, read_tree_pairs
+from dragoman.metrics.labels.brackets import COLLINS, BracketCounts, count_brackets
 from dragoman.metrics.labels.parsing import parsing_report
 from dragoman.text.trees.brackets import parse_tree
 
 DATA = os.environ.get("DRAGOMAN_DATA")
 needs_evalb = pytest.mark.skipif(not DATA, reason="needs EVALB's sample files in DRAGOMAN_DATA/evalb")
-
-
-def read_rules(text: str) -> BracketRules:
-    """Return the rules of a parameter file of EVALB."""
-    rows = [line.split() for line in text.splitlines() if line.strip() and not line.startswith("#")]
-    sets = {name: frozenset(row[1] for row in rows if row[0] == name) for name in ("DELETE_LABEL", "QUOTE_LABEL")}
-    pairs = {name: frozenset(frozenset(row[1:]) for row in rows if row[0] == name) for name in ("EQ_LABEL", "EQ_WORD")}
-    return BracketRules(sets["DELETE_LABEL"], pairs["EQ_LABEL"], pairs["EQ_WORD"], sets["QUOTE_LABEL"])
 
 
 def percent(part: int, whole: int) -> float:
@@ -68,12 +61,12 @@ def test_evalbs_own_results_are_reproduced_line_by_line(name: str, with_f1: bool
     folder = Path(str(DATA)) / "evalb"
     result = folder / f"{name}.rsl{'-new' if with_f1 else ''}"
     if name == "sample":
-        rules = read_rules((folder / "sample.prm").read_text())
+        rules = read_rules(folder / "sample.prm")
     else:  # the parameter file of these results is not part of the samples
         quotes = frozenset({"``", "''", "POS", "NN", "CD", "VBZ", ":"})
         rules = COLLINS._replace(deleted=COLLINS.deleted | {"S1", "?", "!"}, quotes=quotes)
-    files = [(folder / f"{name}.{suffix}").read_text().splitlines() for suffix in ("gld", "tst")]
-    counts = [count_brackets(parse_tree(gold), parse_tree(test), rules) for gold, test in zip(*files, strict=True)]
+    trees = read_tree_pairs(folder / f"{name}.gld", folder / f"{name}.tst", is_raw=True)
+    counts = [count_brackets(*pair, rules) for pair in zip(*trees, strict=True)]
     expected = result.read_text().splitlines()
     body = [line.split() for line in expected[3 : 3 + len(counts)]]
     assert [line.split() for line in table(counts)] == body

@@ -128,6 +128,7 @@ def evaluate_labels(
     settings: Overrides = (),
     *,
     hypothesis: str | Path | Sequence[str | Path] = (),
+    prm: str | Path | None = None,
     task: str | None = None,
     vectors: bool = False,
     device: str | None = None,
@@ -146,9 +147,10 @@ def evaluate_labels(
     classify the nodes of a graph, the file of the nodes; None: the examples that the run of the first model held out
     for testing. settings: the settings of the corpus, such as
     `{"columns.text": "review"}`; for a graph, the file of the edges (`edges`) and the set of the nodes (`split`, by
-    default test). hypothesis: files with predictions, without models. task: name of the task of models with several
-    tasks; for files, the task if their contents do not determine it, one of `LABEL_TASKS`. vectors: compare the cosine
-    of the vectors of the two texts of each pair with the labels, which are numbers, instead of predictions; the models
+    default test). hypothesis: files with predictions, without models. prm: a parameter file of EVALB, for trees in
+    files (default: the rules of COLLINS.prm). task: name of the task of models with several tasks; for files, the task
+    if their contents do not determine it, one of `LABEL_TASKS`. vectors: compare the cosine of the vectors of the two
+    texts of each pair with the labels, which are numbers, instead of predictions; the models
     need no head. engine, precision: as in `Predictor.load`, for model folders. Raises ConfigError if the models have
     different kinds of heads, DataError if the file cannot be read or lacks labels, and the errors of `Predictor.load`.
 
@@ -164,7 +166,8 @@ def evaluate_labels(
             raise ConfigError("--hypothesis has the predictions: leave out the model, or --hypothesis")
         reject_options({"--vectors": vectors or None}, "with a model")
         with quietly(quiet):
-            return _evaluate_files(hypothesis, test, settings, task)
+            return _evaluate_files(hypothesis, test, settings, task, None if prm is None else Path(prm))
+    reject_options({"--prm": prm}, "with --hypothesis")
     if models is None:
         raise ConfigError("there is nothing to evaluate: give a model folder, or predictions with --hypothesis FILE")
     listed = list(models) if isinstance(models, Sequence) and not isinstance(models, str) else [models]
@@ -201,11 +204,15 @@ def evaluate_labels(
 
 
 def _evaluate_files(
-    hypothesis: str | Path | Sequence[str | Path], test: str | Path | None, settings: Overrides, task: str | None
+    hypothesis: str | Path | Sequence[str | Path],
+    test: str | Path | None,
+    settings: Overrides,
+    task: str | None,
+    parameters: Path | None,
 ) -> LabelEvaluation:
     """Return the scores of the predictions in files."""
     files = [Path(hypothesis)] if isinstance(hypothesis, str | Path) else [Path(each) for each in hypothesis]
-    reports = score_label_files(None if test is None else Path(test), files, settings, task)
+    reports = score_label_files(None if test is None else Path(test), files, settings, task, parameters)
     if len(reports) > 1:
         warn_of_size(reports[0].examples, reports[0].unit)
     comparisons = [tuple(compare(reports[0], other)) for other in reports[1:]]

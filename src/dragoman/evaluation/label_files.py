@@ -5,28 +5,35 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
-from dragoman.base.errors import ConfigError
+from dragoman.base.errors import ConfigError, reject_options
 from dragoman.base.settings.load import Overrides
 from dragoman.data.labelled.conll import DOCUMENT_START
 from dragoman.data.labelled.rows import read_lines
+from dragoman.data.labelled.treebank import begins_tree, treebank_files
 from dragoman.evaluation.class_files import score_labels
 from dragoman.evaluation.tagged_files import score_tags
+from dragoman.evaluation.tree_files import score_trees
 from dragoman.metrics.labels.report import Report
 from dragoman.metrics.labels.spans import has_span_tags
 
-LabelTask = Literal["tagging", "classification", "regression"]
+LabelTask = Literal["tagging", "classification", "regression", "parsing"]
 LABEL_TASKS: tuple[LabelTask, ...] = get_args(LabelTask)
 
 _TAGGED_SUFFIXES = {".conll", ".conllu", ".iob", ".bio"}
 
 
 def score_label_files(
-    test: Path | None, hypotheses: Sequence[Path], settings: Overrides = (), task: str | None = None
+    test: Path | None,
+    hypotheses: Sequence[Path],
+    settings: Overrides = (),
+    task: str | None = None,
+    parameters: Path | None = None,
 ) -> list[Report]:
     """Return the report on each file of predictions.
 
     test: the correct labels; None if they are in the files of the predictions, which only tagging allows. settings: of
-    the test set. task: one of `LABEL_TASKS`; None to recognise it from the files. Raises ConfigError if it cannot be
+    the test set. task: one of `LABEL_TASKS`; None to recognise it from the files. parameters: a
+    parameter file of EVALB, for trees. Raises ConfigError if it cannot be
     recognised, and DataError with file and line if the files do not belong together.
     """
     if task is not None and task not in LABEL_TASKS:
@@ -35,21 +42,28 @@ def score_label_files(
         if path.is_fifo():
             raise ConfigError(f"{path} is a pipe, and the file is read twice: write it to a file first")
     chosen = task or _recognise(test or hypotheses[0])
+    if chosen != "parsing":
+        reject_options({"--prm": parameters}, "with trees")
     if chosen == "tagging":
         return score_tags(test, hypotheses, settings)
     if test is None:
         raise ConfigError("there are no correct labels: give --test FILE")
+    if chosen == "parsing":
+        return score_trees(test, hypotheses, settings, parameters)
     return score_labels(test, hypotheses, settings, chosen)
 
 
 def _recognise(path: Path) -> LabelTask | None:
     """Return the task of a file with correct labels; None for classes or numbers."""
+    path = treebank_files(path)[0]  # the name may be a pattern
     lines = [line for _, line in read_lines(path, "utf-8")]
     content = [line for line in lines if line.strip()]
     if not content:
         return None
     if content[0].lstrip().startswith("{"):
         return _recognise_json(content[0])
+    if begins_tree(content[0]):
+        return "parsing"
     return "tagging" if _is_tagged(path, lines) else None
 
 

@@ -31,7 +31,7 @@ def read_treebank(corpus: TreebankCorpusConfig, labelled: bool) -> list[ParsedSe
     for path in treebank_files(corpus.path):
         lines = read_lines(path, corpus.encoding)
         start = list(_until_text(lines))
-        has_trees = corpus.format == "trees" or (corpus.format == "auto" and _begins_tree(start))
+        has_trees = corpus.format == "trees" or (corpus.format == "auto" and bool(start) and begins_tree(start[-1][1]))
         if not has_trees:
             if labelled:
                 number, line = start[-1] if start else (1, "")
@@ -80,7 +80,7 @@ def _until_text(lines: Iterator[Line]) -> Iterator[Line]:
             return
 
 
-def _begins_tree(lines: list[Line]) -> bool:
-    """Return whether the last of these lines opens a tree: a bracket, and no bracket that closes before a word."""
-    text = lines[-1][1].split() if lines else []
+def begins_tree(line: str) -> bool:
+    """Return whether a line opens a tree: a bracket, and no bracket that closes before a word."""
+    text = line.split()
     return bool(text) and text[0].startswith("(") and (len(text) == 1 or text[0] != "(" or text[1].startswith("("))

@@ -8,12 +8,18 @@ sentences differ in length; EVALB calls this an error and leaves the sentence ou
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, NamedTuple
 
+from dragoman.base.errors import DataError
 from dragoman.text.trees.tree import TRACE, Constituent, Tree, Word, category
 
 _QUOTES = frozenset({"'", '"', "/"})
 _PUNCTUATION = frozenset({",", ":", "``", "''", "."})
+
+_PARAMETERS = {"DELETE_LABEL": 1, "QUOTE_LABEL": 1, "EQ_LABEL": 2, "EQ_WORD": 2}
+"""The parameters that determine the rules, with their numbers of values."""
+_UNUSED = ("DEBUG", "MAX_ERROR", "CUTOFF_LEN", "DELETE_LABEL_FOR_LENGTH")
 
 
 class BracketRules(NamedTuple):
@@ -22,13 +28,31 @@ class BracketRules(NamedTuple):
     deleted: labels of constituents that are not counted, and tags of words that are removed (DELETE_LABEL).
     equal_labels: pairs of labels that count as equal (EQ_LABEL). equal_words: pairs of words (EQ_WORD). quotes: tags of
     quotation marks (QUOTE_LABEL): a quotation mark that only one of the trees removes is removed from neither, if the
-    lengths would otherwise differ.
+    lengths would otherwise differ. name: of the parameter file.
     """
 
     deleted: frozenset[str] = _PUNCTUATION | {"TOP", TRACE}
     equal_labels: frozenset[frozenset[str]] = frozenset({frozenset({"ADVP", "PRT"})})
     equal_words: frozenset[frozenset[str]] = frozenset()
     quotes: frozenset[str] = frozenset()
+    name: str = "COLLINS.prm"
+
+    @classmethod
+    def parse(cls, lines: Sequence[str], path: Path) -> "BracketRules":
+        """Return the rules of a parameter file. Raises DataError with its line for anything else, and LABELED 0."""
+        rows: dict[str, list[list[str]]] = {name: [] for name in _PARAMETERS}
+        for number, line in enumerate(lines, 1):
+            name, *values = line.split() if line.strip() and not line.startswith("#") else ["#"]
+            if name in rows and len(values) == _PARAMETERS[name]:
+                rows[name].append(values)
+            elif name not in ("#", *_UNUSED) and (name, values) != ("LABELED", ["1"]):
+                raise DataError(
+                    f"{path}, line {number}: {line.strip()!r} is not a parameter of EVALB that is supported: expected "
+                    f"LABELED 1, {', '.join(_PARAMETERS)} with their values, or {', '.join(_UNUSED)}"
+                )
+        deleted, quotes = (frozenset(row[0] for row in rows[name]) for name in ("DELETE_LABEL", "QUOTE_LABEL"))
+        labels, words = (frozenset(map(frozenset, rows[name])) for name in ("EQ_LABEL", "EQ_WORD"))
+        return cls(deleted, labels, words, quotes, path.name)
 
     def same_label(self, first: str, second: str) -> bool:
         """Return whether two labels or tags count as equal."""

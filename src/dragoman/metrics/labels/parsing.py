@@ -6,22 +6,24 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dragoman.metrics.labels.brackets import COLLINS, BracketCounts, count_brackets
+from dragoman.metrics.labels.brackets import COLLINS, BracketCounts, BracketRules, count_brackets
 from dragoman.metrics.labels.classification import check_equal_lengths
 from dragoman.metrics.labels.report import Baseline, Floats, LabelMetric, Report, resample, score_all
 from dragoman.metrics.labels.scoring import SAMPLES, SEED
 from dragoman.text.trees.tree import Constituent, Tree
 
-_SIGNATURE = "EVALB|COLLINS.prm"
-_METRICS = (
-    LabelMetric("bracket_f1", "bracket F1", f"F1|{_SIGNATURE}"),
-    LabelMetric("bracket_precision", "bracket precision", f"precision|{_SIGNATURE}"),
-    LabelMetric("bracket_recall", "bracket recall", f"recall|{_SIGNATURE}"),
-    LabelMetric("complete_match", "complete match", f"complete match|{_SIGNATURE}"),
-    LabelMetric("crossing", "crossing brackets per sentence", f"crossing|{_SIGNATURE}", better="lower", digits=4),
-    LabelMetric("no_crossing", "sentences without crossing", f"no crossing|{_SIGNATURE}"),
-    LabelMetric("tagging_accuracy", "tagging accuracy", f"tags|{_SIGNATURE}"),
-)
+
+def _metrics(rules: BracketRules) -> tuple[LabelMetric, ...]:
+    signature = f"EVALB|{rules.name}"
+    return (
+        LabelMetric("bracket_f1", "bracket F1", f"F1|{signature}"),
+        LabelMetric("bracket_precision", "bracket precision", f"precision|{signature}"),
+        LabelMetric("bracket_recall", "bracket recall", f"recall|{signature}"),
+        LabelMetric("complete_match", "complete match", f"complete match|{signature}"),
+        LabelMetric("crossing", "crossing brackets per sentence", f"crossing|{signature}", better="lower", digits=4),
+        LabelMetric("no_crossing", "sentences without crossing", f"no crossing|{signature}"),
+        LabelMetric("tagging_accuracy", "tagging accuracy", f"tags|{signature}"),
+    )
 
 
 class ResampledBrackets:
@@ -67,22 +69,24 @@ def parsing_report(
     gold: Sequence[Tree],
     predicted: Sequence[Tree],
     *,
+    rules: BracketRules = COLLINS,
     repairs: Sequence[int] = (),
     samples: int = SAMPLES,
     seed: int = SEED,
 ) -> Report:
     """Report bracket precision, recall and F1, complete matches, crossing brackets and the accuracy of tags.
 
-    All are counted as by EVALB with the parameters of COLLINS.prm, over sentences of all lengths. A warning reports the
+    All are counted as by EVALB, over sentences of all lengths. rules: its parameters. A warning reports the
     number of sentences that EVALB leaves out, because the trees have different words after the removal of punctuation.
     repairs: number of symbols that were left out or added to make a tree of each prediction. The baseline is a
     right-branching tree. samples: number of resampled test sets for the intervals; 0 for no intervals. Raises DataError
     if the numbers of trees differ or are 0.
     """
     check_equal_lengths(gold, predicted)
-    counts = [count_brackets(*sides) for sides in zip(gold, predicted, strict=True)]
+    counts = [count_brackets(*sides, rules) for sides in zip(gold, predicted, strict=True)]
     scorer = ResampledBrackets(counts)
-    baseline = _right_branching(gold)
+    baseline = _right_branching(gold, rules)
+    metrics = _metrics(rules)
     lines = "\n".join(map(str, gold))
     resampled = resample(scorer, len(gold), samples, seed)
     return Report(
@@ -90,17 +94,18 @@ def parsing_report(
         examples=len(gold),
         unit="sentences",
         scores=score_all(
-            _METRICS,
+            metrics,
             _values(scorer, len(gold)),
             resampled,
-            {metric.key: "no sentence can be compared" for metric in _METRICS},
+            {metric.key: "no sentence can be compared" for metric in metrics},
         ),
         samples=samples,
         seed=seed,
         baseline=Baseline(
             "right-branching",
             _values(
-                ResampledBrackets([count_brackets(*sides) for sides in zip(gold, baseline, strict=True)]), len(gold)
+                ResampledBrackets([count_brackets(*sides, rules) for sides in zip(gold, baseline, strict=True)]),
+                len(gold),
             ),
         ),
         warnings=_warnings(counts, repairs),
@@ -126,13 +131,13 @@ def _warnings(counts: Sequence[BracketCounts], repairs: Sequence[int]) -> dict[s
     return warnings
 
 
-def _right_branching(gold: Sequence[Tree]) -> list[Tree]:
+def _right_branching(gold: Sequence[Tree], rules: BracketRules) -> list[Tree]:
     """Return trees in which each word but the last, punctuation aside, is the sister of all words that follow it.
 
     The labels of the whole sentence and of the other constituents are those that score best: the most frequent ones
     among the correct constituents with these spans.
     """
-    plain = [tree.without_words(lambda word: word.tag in COLLINS.deleted) for tree in gold]
+    plain = [tree.without_words(lambda word: word.tag in rules.deleted) for tree in gold]
     labels: list[Counter[str]] = [Counter(), Counter()]
     for tree in plain:
         for label, start, end in tree.constituents:
@@ -142,7 +147,7 @@ def _right_branching(gold: Sequence[Tree]) -> list[Tree]:
     trees = []
     for tree in gold:
         size = len(tree.words)
-        kept = [number for number, word in enumerate(tree.words) if word.tag not in COLLINS.deleted]
+        kept = [number for number, word in enumerate(tree.words) if word.tag not in rules.deleted]
         starts = [0, *kept[1:-1]] if kept else []
         trees.append(Tree(tree.words, tuple(Constituent(inner if start else root, start, size) for start in starts)))
     return trees

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @command(
     "dragoman evaluate labels runs/small --compare runs/large --test reviews.tsv",
     "dragoman evaluate labels --test gold.conll --hypothesis predicted.conll",
-    usual="--test --hypothesis --compare --confusion --vectors --task --json --device --threads --quiet",
+    usual="--test --hypothesis --prm --compare --confusion --vectors --task --json --device --threads --quiet",
     files="--test and --hypothesis",
 )
 def labels(
@@ -46,6 +46,12 @@ def labels(
             "Without --test, tagged words with the correct tag in the column before.",
         ),
     ] = None,
+    prm: Annotated[
+        Path | None,
+        typer.Option(
+            "--prm", help="Parameter file of EVALB, for trees in --hypothesis (default: the rules of COLLINS.prm)."
+        ),
+    ] = None,
     compare: Compare = None,
     confusion: Annotated[
         Path | None,
@@ -67,7 +73,7 @@ def labels(
         typer.Option(
             "--task",
             help="Name of the task, for a model that predicts the labels of several tasks. With --hypothesis, if the "
-            "files do not show it: tagging, classification or regression.",
+            "files do not show it: tagging, classification, regression or parsing.",
         ),
     ] = None,
     as_json: Json = False,
@@ -105,7 +111,7 @@ def labels(
     if confusion is not None and len(tests) > 1:
         raise ConfigError("--confusion draws the matrix of one test set: give --test once, or --task")
     check_new_files({"--confusion": confusion}, *(path for path, _, _ in tests), *(hypothesis or []))
-    arguments: dict[str, Any] = {"vectors": vectors, "device": device, "threads": threads}
+    arguments: dict[str, Any] = {"prm": prm, "vectors": vectors, "device": device, "threads": threads}
     arguments |= {name: value for name, value in (("engine", engine), ("precision", precision)) if value is not None}
     if hypothesis:
         used = {"MODEL": model, "--compare": compare, "--device": device, "--threads": threads}
