@@ -1,6 +1,7 @@
 """`score_label_files` compares the predictions that any program has written to files with the labels of a test set."""
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, get_args
@@ -10,15 +11,17 @@ from dragoman.base.settings.load import Overrides
 from dragoman.data.labelled.conll import DOCUMENT_START
 from dragoman.data.labelled.rows import read_lines
 from dragoman.data.labelled.treebank import begins_tree, treebank_files
+from dragoman.evaluation.answer_files import score_answers
 from dragoman.evaluation.class_files import score_labels
 from dragoman.evaluation.tagged_files import score_tags
 from dragoman.evaluation.tree_files import score_trees
 from dragoman.metrics.labels.report import Report
 from dragoman.metrics.labels.spans import has_span_tags
 
-LabelTask = Literal["tagging", "classification", "regression", "parsing"]
+LabelTask = Literal["tagging", "classification", "regression", "parsing", "question_answering"]
 LABEL_TASKS: tuple[LabelTask, ...] = get_args(LabelTask)
 
+_SQUAD = re.compile(r'\s*\{\s*(?:"version"\s*:\s*"[^"]*"\s*,\s*)?"data"\s*:\s*\[')
 _TAGGED_SUFFIXES = {".conll", ".conllu", ".iob", ".bio"}
 
 
@@ -50,6 +53,8 @@ def score_label_files(
         raise ConfigError("there are no correct labels: give --test FILE")
     if chosen == "parsing":
         return score_trees(test, hypotheses, settings, parameters)
+    if chosen == "question_answering":
+        return score_answers(test, hypotheses, settings)
     return score_labels(test, hypotheses, settings, chosen)
 
 
@@ -61,18 +66,21 @@ def _recognise(path: Path) -> LabelTask | None:
     if not content:
         return None
     if content[0].lstrip().startswith("{"):
-        return _recognise_json(content[0])
+        return _recognise_json(content)
     if begins_tree(content[0]):
         return "parsing"
     return "tagging" if _is_tagged(path, lines) else None
 
 
-def _recognise_json(line: str) -> LabelTask | None:
+def _recognise_json(content: Sequence[str]) -> LabelTask | None:
+    """Return the task of a file of JSON: one object per line, or the whole format of SQuAD."""
     try:
-        entry = json.loads(line)
-    except ValueError:
+        entry = json.loads(content[0])
+    except ValueError:  # the object continues in the next line
         entry = {}
-    return "tagging" if isinstance(entry, dict) and {"tokens", "words"} & entry.keys() else None
+    if {"question", "context", "answers"} <= entry.keys() or _SQUAD.match("".join(content[:5])):
+        return "question_answering"
+    return "tagging" if {"tokens", "words"} & entry.keys() else None
 
 
 def _is_tagged(path: Path, lines: Sequence[str]) -> bool:

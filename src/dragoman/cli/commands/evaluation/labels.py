@@ -73,7 +73,7 @@ def labels(
         typer.Option(
             "--task",
             help="Name of the task, for a model that predicts the labels of several tasks. With --hypothesis, if the "
-            "files do not show it: tagging, classification, regression or parsing.",
+            "files do not show it: tagging, classification, regression, parsing or question_answering.",
         ),
     ] = None,
     as_json: Json = False,
