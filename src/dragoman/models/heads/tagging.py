@@ -30,12 +30,12 @@ class TaggingHeadConfig(LabelledHead):
         description="Scheme in which the tags mark spans, for the metrics. words: the tags mark no spans. null: "
         "recognised from the tags of the training data; tags that fit no scheme are an error.",
     )
-    transitions: Literal["none", "learned", "valid"] = Field(
-        "none",
+    transitions: Literal["none", "learned", "valid"] | None = Field(
+        None,
         description="Scores of successive tags (a linear-chain CRF; Lample et al. 2016). none: the tag of each word is "
         "predicted for itself. learned: each pair of successive tags has a learned score, and the best sequence of "
         "tags is predicted. valid: as learned, and sequences that the scheme does not allow, such as O I-X in IOB2, "
-        "are never predicted.",
+        "are never predicted. null: learned for tags that mark spans, unless train.objective is set; otherwise none.",
     )
 
     @model_validator(mode="after")
@@ -44,9 +44,14 @@ class TaggingHeadConfig(LabelledHead):
             raise ValueError("transitions=valid needs tags that mark spans: use transitions=learned")
         return self
 
+    @property
+    def has_transitions(self) -> bool:
+        """Whether sequences of tags are predicted. A head whose setting still depends on the data predicts each tag."""
+        return self.transitions not in (None, "none")
+
     def build(self, width: int, table: nn.Embedding) -> "TokenHead | ChainHead":
         """Build the head for states of this width. table: the token vectors (V, d), which this head does not use."""
-        if self.transitions == "none":
+        if not self.has_transitions:
             return TokenHead(width, self.classes, self.dropout)
         return ChainHead(width, self.classes, self.dropout, self._allowed())
 

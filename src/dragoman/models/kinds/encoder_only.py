@@ -17,6 +17,7 @@ from dragoman.models.families.transformer import TransformerEncoderConfig
 from dragoman.models.families.union import EncoderConfig
 from dragoman.models.heads.pairs import divide_pairs
 from dragoman.models.heads.replaced_tokens import ReplacedTokenHeadConfig
+from dragoman.models.heads.tagging import TaggingHeadConfig
 from dragoman.models.heads.texts import ClassificationHeadConfig, TextEncoding, TextHeadConfig
 from dragoman.models.heads.union import HeadConfig, SeveralHeads, SeveralHeadsConfig
 from dragoman.models.initialisation import initialise_linear_layers
@@ -79,6 +80,9 @@ TextEncoderConfig = Annotated[
 # The presets that `auto` selects from, each with its maximum number of examples.
 AUTO_PRESETS = {"tiny": 200_000, "mini": inf}
 
+_TAGGED_SENTENCES = 20_000
+"""Number of sentences up to which `auto` selects an LSTM for taggers (EXPERIMENTS.md, "Sequences of tags")."""
+
 
 class EncoderOnlyConfig(PresetSettings):
     """An encoder with a head, which predicts labels. `preset` sets default values, which the other keys override."""
@@ -95,7 +99,8 @@ class EncoderOnlyConfig(PresetSettings):
         "small (4 of 512), medium (8 of 512), base (12 of 768) and large (24 of 1024) with the structure of BERT, rnn "
         "(a bidirectional LSTM), mean (the mean of the embeddings, without layers), ngrams (a linear model of "
         "n-grams, estimated in seconds), or auto. auto selects a preset by the number of examples; for classes and "
-        "numbers, ngrams if it is better on the validation set than short runs of the others.",
+        "numbers, ngrams if it is better on the validation set than short runs of the others; rnn for up to 20,000 "
+        "tagged sentences.",
     )
     width: int = Field(128, ge=2, description="Model width d: size of embeddings and layer inputs.")
     encoder: TextEncoderConfig = Field(TransformerEncoderConfig(), description="Encoder of the text.")
@@ -185,6 +190,13 @@ class EncoderOnlyConfig(PresetSettings):
                 "task.kind=masked_language_model, or remove model.generator"
             )
         return self
+
+    def resolve(self, size: int) -> Self:
+        """See `PresetSettings.resolve`; with few tagged sentences, `auto` selects an LSTM, unless `encoder` is set."""
+        is_tagger = isinstance(self.head, TaggingHeadConfig) and "encoder" not in self.model_fields_set
+        if self.preset == "auto" and is_tagger and size <= _TAGGED_SENTENCES:
+            return self.with_preset("rnn")
+        return super().resolve(size)
 
     @property
     def is_linear(self) -> bool:

@@ -123,7 +123,10 @@ class TaggingJob(LabelledJob):
         scheme = self._scheme(labels) if head.scheme is None else head.scheme
         if head.transitions == "valid":
             self._check_sequences(scheme)
-        return head.model_copy(update={"labels": labels, "features": features, "scheme": scheme})
+        weighted = self.run.train.objective != ClassObjectiveConfig()
+        transitions = head.transitions or ("none" if scheme == "words" or weighted else "learned")
+        found = {"labels": labels, "features": features, "scheme": scheme, "transitions": transitions}
+        return head.model_copy(update=found)
 
     def _check_sequences(self, scheme: str) -> None:
         """Raise ConfigError if the tags mark no spans, and DataError if a sentence does not follow the scheme."""
@@ -172,7 +175,7 @@ class TaggingJob(LabelledJob):
 
     def build_objective(self, rows: Sequence[Row]) -> LabelObjective:
         """Return the cross-entropy of the tags."""
-        if self.run.model.head.transitions != "none":  # type: ignore[union-attr]
+        if self.run.model.head.has_transitions:  # type: ignore[union-attr]
             if self.run.train.objective != ClassObjectiveConfig():
                 raise ConfigError(
                     "train.objective does not apply to sequences of tags: remove label_smoothing and class_weights, or "

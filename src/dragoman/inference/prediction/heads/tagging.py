@@ -118,7 +118,7 @@ class WordTagger:
         """limit: maximum number of tokens of an input; longer sentences are divided into several inputs."""
         self._tokenizer, self._limit = tokenizer, limit
         self.labels, self._features = head.labels or (), head.features or 0
-        self._transitions = head.transitions != "none"
+        self._transitions = head.has_transitions
         self._numbers = {label: number for number, label in enumerate(self.labels)}
 
     def encode(self, examples: Sequence[TaggedSentence]) -> list[list[ModelInput]]:
