@@ -1,7 +1,7 @@
 """Linear models of n-grams: their solver against scikit-learn's, their runs, and the choice of a preset."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ from torch import Tensor
 from dragoman import Predictor, inspect, train
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.load import load_settings
+from dragoman.inference.prediction.heads.classification import ClassPrediction
 from dragoman.inference.prediction.heads.inputs import ModelInput
 from dragoman.models.families.ngrams import NgramVectors
 from dragoman.models.kinds.encoder_only import EncoderOnly, EncoderOnlyConfig
@@ -120,8 +121,9 @@ def test_a_run_estimates_classifies_and_resumes(tmp_path: Path) -> None:
     assert result.step == 0 and result.validation["accuracy"].value > 95
     predictor = Predictor.load(tmp_path / "run")
     texts = ["one two lovely three", "one two awful three"]
-    assert [each.label for each in predictor.predict(texts)] == ["good", "bad"]
-    assert all(0.5 < max(each.probabilities.values()) < 1 for each in predictor.predict(texts))
+    found = cast("list[ClassPrediction]", predictor.predict(texts))
+    assert [each.label for each in found] == ["good", "bad"]
+    assert all(0.5 < max(each.probabilities.values()) < 1 for each in found)
     again = train(settings, resume=True, quiet=True)
     assert again.step == 0 and again.validation["accuracy"].value == result.validation["accuracy"].value
     weights = Predictor.load(tmp_path / "run").model.encoder.tokens.vectors.weight
