@@ -21,7 +21,7 @@ from dragoman.metrics.score import Interval
 from dragoman.metrics.summed import Statistics, SummedMetric
 
 _GRID = 40_000
-"""Number of steps of the numerical integral of Student's distribution. Its error is below 10⁻⁵, and with ν ≥ 2 below 10⁻⁶."""
+"""Number of steps of the integral of Student's distribution. Its error is below 10⁻⁵, and with ν ≥ 2 below 10⁻⁶."""
 
 
 @dataclass(frozen=True)
