@@ -118,6 +118,7 @@ def test_sheets_are_kept_apart_and_a_browser_that_keeps_nothing_is_reported(
     assert SheetKey.read(tmp_path / "one.key.json") != SheetKey.read(tmp_path / "two.key.json")
     tab = opened(tmp_path / "one.html")
     tab.keyboard.press("a")
+    expect(tab.locator("#count")).to_have_text("1 of 5 judged")
     tab.goto((tmp_path / "two.html").as_uri())
     expect(tab.locator("#count")).to_have_text("0 of 5 judged")
     tab.goto((tmp_path / "one.html").as_uri())

@@ -27,7 +27,7 @@ class Machine:
         session = SimpleNamespace(
             config=self.config,
             ranks=SimpleNamespace(broadcast=lambda value: value, is_main=True),
-            job=SimpleNamespace(measuring_seconds=lambda limit, validation: 0.05 * limit),
+            job=SimpleNamespace(measuring_seconds=lambda limit, validation: 0.05 * limit, is_estimated=False),
             journal=Journal(self.folder / "journal"),
         )
         begun, self.now = self.now, self.now + preparation

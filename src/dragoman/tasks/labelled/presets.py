@@ -54,9 +54,9 @@ def choose_preset(config: RunConfig, train: Callable[[RunConfig], TrainingResult
     if not results:
         return config
     metric = config.train.metric
-    ranked = sorted(results, key=lambda name: results[name].validation.rank(metric), reverse=True)
-    scores = {name: results[name].validation.deciding(metric)[0] for name in ranked}
-    listed = ", ".join(f"{name} {score.value:.{score.digits}f}" for name, score in scores.items())
+    scores = {name: result.validation.deciding(metric)[0] for name, result in results.items()}
+    ranked = sorted(scores, key=lambda name: scores[name].merit, reverse=True)  # of equal ones, the linear model
+    listed = ", ".join(f"{name} {scores[name].value:.{scores[name].digits}f}" for name in ranked)
     info(f"Preset: {scores[ranked[0]].name} on the validation set after short runs: {listed}")
     if ranked[0] != LINEAR:
         return config
