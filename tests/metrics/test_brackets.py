@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.evaluation.tree_files import read_rules, read_tree_pairs
+from dragoman.evaluation.label_files.trees import read_rules, read_tree_pairs
 from dragoman.metrics.labels.brackets import COLLINS, BracketCounts, count_brackets
 from dragoman.metrics.labels.parsing import parsing_report
 from dragoman.text.trees.brackets import parse_tree

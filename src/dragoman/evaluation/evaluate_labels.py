@@ -14,7 +14,7 @@ from dragoman.base.notebook import Card, Note, Shown
 from dragoman.base.settings.load import Overrides
 from dragoman.base.table import Table
 from dragoman.checkpoint.folder import read_config
-from dragoman.evaluation.label_files import score_label_files
+from dragoman.evaluation.label_files.score import score_label_files
 from dragoman.evaluation.stored_test_set import stored_examples
 from dragoman.evaluation.test_set import warn_of_size
 from dragoman.inference.abilities import LoadedObject, SupportsEvaluate, SupportsVectors, missing_members

@@ -11,10 +11,10 @@ from dragoman.base.settings.load import Overrides
 from dragoman.data.labelled.conll import DOCUMENT_START
 from dragoman.data.labelled.rows import read_lines
 from dragoman.data.labelled.treebank import begins_tree, treebank_files
-from dragoman.evaluation.answer_files import score_answers
-from dragoman.evaluation.class_files import score_labels
-from dragoman.evaluation.tagged_files import score_tags
-from dragoman.evaluation.tree_files import score_trees
+from dragoman.evaluation.label_files.answers import score_answers
+from dragoman.evaluation.label_files.classes import score_labels
+from dragoman.evaluation.label_files.tags import score_tags
+from dragoman.evaluation.label_files.trees import score_trees
 from dragoman.metrics.labels.report import Report
 from dragoman.metrics.labels.spans import has_span_tags
 
@@ -35,9 +35,9 @@ def score_label_files(
     """Return the report on each file of predictions.
 
     test: the correct labels; None if they are in the files of the predictions, which only tagging allows. settings: of
-    the test set. task: one of `LABEL_TASKS`; None to recognise it from the files. parameters: a
-    parameter file of EVALB, for trees. Raises ConfigError if it cannot be
-    recognised, and DataError with file and line if the files do not belong together.
+    the test set. task: one of `LABEL_TASKS`; None to recognise it from the files. parameters: a parameter file of
+    EVALB, for trees. Raises ConfigError if the task cannot be recognised, and DataError with file and line if the files
+    do not belong together.
     """
     if task is not None and task not in LABEL_TASKS:
         raise ConfigError(f"--task {task}: with --hypothesis, the task is one of {', '.join(LABEL_TASKS)}")

@@ -8,7 +8,7 @@ import pytest
 
 from dragoman import evaluate_labels
 from dragoman.base.errors import ConfigError, DataError
-from dragoman.evaluation.tree_files import read_rules
+from dragoman.evaluation.label_files.trees import read_rules
 from dragoman.metrics.labels.brackets import COLLINS
 from dragoman.metrics.labels.report import Report
 
