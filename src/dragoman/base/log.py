@@ -26,7 +26,7 @@ class _Console(Console):
 console = _Console(stderr=True, highlight=False, soft_wrap=True, force_jupyter=False)
 """The terminal shared by messages and progress. Results are never printed here."""
 
-_quiet = False
+_quiet = _silent = False
 
 
 _LABELS = {logging.WARNING: ("warning: ", "yellow"), logging.ERROR: ("error: ", "red")}
@@ -64,7 +64,8 @@ def info(message: str) -> None:
 
 def warn(message: str) -> None:
     """Report a warning, as the logger of the calling module."""
-    _report(logging.WARNING, message)
+    if not _silent:
+        _report(logging.WARNING, message)
 
 
 def _report(level: int, message: str) -> None:
@@ -79,20 +80,22 @@ def is_quiet() -> bool:
 
 
 @contextmanager
-def quietly(quiet: bool = True) -> Iterator[None]:
+def quietly(quiet: bool = True, *, warnings: bool = False) -> Iterator[None]:
     """Suppress messages other than warnings and errors within this context. quiet: if False, do nothing.
+
+    warnings: whether warnings are suppressed as well.
 
     >>> from dragoman import Translator, quietly
     >>> with quietly():
     ...     translations = Translator.load("runs/ende").translate(["The dog sleeps."])
     """
-    global _quiet
-    previous = _quiet
-    _quiet = previous or quiet
+    global _quiet, _silent
+    previous = _quiet, _silent
+    _quiet, _silent = _quiet or quiet, _silent or (quiet and warnings)
     try:
         yield
     finally:
-        _quiet = previous
+        _quiet, _silent = previous
 
 
 def format_duration(seconds: float) -> str:

@@ -62,11 +62,11 @@ def train(
             return estimate_run(config, estimate, resume, profile)
 
         def train_one(each: RunConfig) -> TrainingResult:
-            chosen = choose_preset(each, lambda short: run(short, open_job))
-            return run(chosen, open_job, resume=resume, profile=profile)
+            return run(each, open_job, resume=resume, profile=profile)
 
         def train_all_seeds(each: RunConfig) -> TrainingResult:
-            return train_seeds(each, train_one) if each.seeds > 1 else train_one(each)
+            chosen = choose_preset(each, lambda short: run(short, open_job), resume)
+            return train_seeds(chosen, train_one) if chosen.seeds > 1 else train_one(chosen)
 
         if not config.grid:
             return train_all_seeds(config)

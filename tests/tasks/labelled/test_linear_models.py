@@ -11,7 +11,7 @@ from sklearn.svm import LinearSVC
 from torch import Tensor
 
 from dragoman import Predictor, inspect, train
-from dragoman.base.errors import ConfigError
+from dragoman.base.errors import ConfigError, Interrupted
 from dragoman.base.settings.load import load_settings
 from dragoman.inference.prediction.heads.classification import ClassPrediction
 from dragoman.inference.prediction.heads.inputs import ModelInput
@@ -178,6 +178,43 @@ def test_auto_selects_the_linear_model_where_it_is_better(tmp_path: Path, capsys
     assert load_settings(tmp_path / "run" / "config.yaml", [], ClassificationRun).model.preset == "ngrams"
     assert train(settings, resume=True, quiet=True).step == 0
     assert "Preset" not in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("short_runs")
+def test_seeds_share_a_choice_and_warnings_are_printed_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_texts(tmp_path, {"good": "lovely", "bad": "awful"}, 300)
+    with (tmp_path / "train.tsv").open("a") as file:
+        file.write("the same text\tgood\nthe same text\tbad\n" * 2)
+    settings = {
+        "task": {"kind": "classification"},
+        "data": {"train": str(tmp_path / "train.tsv")},
+        "train": {"max_minutes": 1, "threads": 1},
+        "seeds": 2,
+        "out": str(tmp_path / "run"),
+    }
+    assert train(settings).step == 0
+    said = capsys.readouterr().err
+    assert said.count("Preset: trying") == 4
+    assert said.count("different labels in") == 2  # once for each seed
+    monkeypatch.setattr(presets, "CANDIDATES", ())  # nothing is compared again
+    for seed in (1, 2):
+        run = load_settings(tmp_path / f"run/seed-{seed}/config.yaml", [], ClassificationRun)
+        assert run.model.preset == "ngrams"
+    assert train(settings, resume=True).step == 0
+    assert "Preset" not in capsys.readouterr().err
+
+
+def test_an_interrupted_comparison_names_the_folder_of_the_run(tmp_path: Path) -> None:
+    settings = {"task": {"kind": "classification"}, "data": {"train": "x.tsv"}, "out": str(tmp_path / "run")}
+
+    def trial(candidate: Any) -> Any:
+        raise Interrupted(f"Resume with: dragoman train --resume --out {candidate.out}", 15)
+
+    with pytest.raises(Interrupted, match=f"nothing was written to {tmp_path / 'run'}") as raised:
+        presets.choose_preset(load_settings(settings, [], ClassificationRun), trial)
+    assert raised.value.exit_code == 143
 
 
 @pytest.mark.usefixtures("short_runs")

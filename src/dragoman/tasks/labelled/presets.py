@@ -7,13 +7,12 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from dragoman.base.errors import DivergenceError
+from dragoman.base.errors import ConfigError, DivergenceError, Interrupted
 from dragoman.base.log import info, quietly
 from dragoman.base.settings.load import load_settings
 from dragoman.checkpoint.folder import CONFIG
 from dragoman.models.kinds.encoder_only import EncoderOnlyConfig
 from dragoman.tasks.labelled.config import ClassificationRun, RegressionRun
-from dragoman.training.run.folder import contains_run
 from dragoman.training.run.result import TrainingResult
 from dragoman.training.run.run_clock import return_start, take_start
 from dragoman.training.task import RunConfig
@@ -24,17 +23,19 @@ _SECONDS, _SHARE = 20.0, 0.05
 """Length of a short run: this number of seconds, but at most this fraction of `train.max_minutes`."""
 
 
-def choose_preset(config: RunConfig, train: Callable[[RunConfig], TrainingResult]) -> RunConfig:
+def choose_preset(config: RunConfig, train: Callable[[RunConfig], TrainingResult], resume: bool = False) -> RunConfig:
     """Return the settings with `model.preset=auto` replaced by the linear model if it is the best one.
 
     It is compared with short runs of other presets on the same validation set. The preset remains `auto`, which depends
     on the number of examples, if one of these is better, for pairs of texts, which a linear model cannot compare, if
     the model is set up further, if it starts from another model, or if the number of updates is limited.
 
-    train: trains a run.
+    train: trains a run. resume: whether the run is resumed, which keeps its choice.
     """
     if not isinstance(config, ClassificationRun | RegressionRun) or not _is_open(config):
         return config
+    if (config.out / CONFIG).is_file():
+        return _as_before(config) if resume else config
     begun, limit = take_start(), config.train.max_minutes
     seconds = _SECONDS if limit is None else min(_SECONDS, 60 * _SHARE * limit)
     results: dict[str, TrainingResult] = {}
@@ -43,10 +44,13 @@ def choose_preset(config: RunConfig, train: Callable[[RunConfig], TrainingResult
             info(f"Preset: trying {name}" + ("" if name == LINEAR else f" for {seconds:.0f} seconds"))
             candidate = _candidate(config, name, seconds, Path(folder) / name)
             try:
-                with quietly(True):
+                with quietly(warnings=True):  # those of the data are repeated by the run itself
                     results[name] = train(candidate)
             except DivergenceError:
                 continue
+            except Interrupted as stop:  # its message names the folder of the short run
+                message = f"interrupted while presets were compared; nothing was written to {config.out}"
+                raise Interrupted(message, stop.exit_code - 128) from None
             if name == LINEAR and _reads_pairs(candidate):
                 results.clear()
                 break
@@ -61,7 +65,7 @@ def choose_preset(config: RunConfig, train: Callable[[RunConfig], TrainingResult
     if ranked[0] != LINEAR:
         return config
     info("Preset: ngrams, a linear model of n-grams. model.preset selects another one")
-    return config.model_copy(update={"model": config.model.with_preset(LINEAR)})
+    return _with_preset(config, LINEAR)
 
 
 def _is_open(config: ClassificationRun | RegressionRun) -> bool:
@@ -70,7 +74,7 @@ def _is_open(config: ClassificationRun | RegressionRun) -> bool:
     limited = train.max_steps is not None or train.max_epochs is not None
     if model.preset != "auto" or model.model_fields_set - {"kind", "preset", "head"} or limited or train.start:
         return False
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1 or contains_run(config.out):
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         return False
     try:
         model.with_preset(LINEAR)
@@ -79,11 +83,24 @@ def _is_open(config: ClassificationRun | RegressionRun) -> bool:
     return True
 
 
+def _as_before(config: ClassificationRun | RegressionRun) -> ClassificationRun | RegressionRun:
+    """Return the settings with the linear model if the folder of the run, or of its seeds, has it."""
+    try:
+        stored = load_settings(config.out / CONFIG, [], type(config)).model.preset
+    except ConfigError:  # reported when the run is opened
+        return config
+    return _with_preset(config, LINEAR) if stored == LINEAR else config
+
+
+def _with_preset(config: ClassificationRun | RegressionRun, preset: str) -> ClassificationRun | RegressionRun:
+    return config.model_copy(update={"model": config.model.with_preset(preset)})
+
+
 def _candidate(
     config: ClassificationRun | RegressionRun, preset: str, seconds: float, out: Path
 ) -> ClassificationRun | RegressionRun:
     train = config.train.model_copy(update={"max_minutes": seconds / 60})
-    return config.model_copy(update={"model": config.model.with_preset(preset), "train": train, "out": out})
+    return _with_preset(config, preset).model_copy(update={"train": train, "out": out})
 
 
 def _reads_pairs(candidate: ClassificationRun | RegressionRun) -> bool:
