@@ -17,7 +17,7 @@ from dragoman.inference.prediction.heads.classification import ClassPrediction
 from dragoman.inference.prediction.heads.inputs import ModelInput
 from dragoman.models.families.ngrams import NgramVectors
 from dragoman.models.kinds.encoder_only import EncoderOnly, EncoderOnlyConfig
-from dragoman.tasks.labelled import presets
+from dragoman.tasks.labelled import ngrams, presets
 from dragoman.tasks.labelled.config import ClassificationRun
 from dragoman.tasks.labelled.ngrams import estimate_ngrams
 from dragoman.tasks.labelled.rows import Row, collate_rows
@@ -97,6 +97,19 @@ def test_numbers_are_those_of_ridge_regression() -> None:
     solver = Ridge(alpha=0.5, fit_intercept=False).fit(matrix, (targets - targets.mean()) / targets.std())
     expected = targets.mean() + targets.std() * solver.predict(matrix)
     np.testing.assert_allclose(outputs(built, examples).numpy(), expected, atol=0.01)
+
+
+def test_many_ngrams_are_estimated_from_a_part(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    examples = rows([0, 1] * 60)
+    monkeypatch.setattr(ngrams, "_MOST_NGRAMS", sum(len(each.ids) for each, _ in examples))
+    whole, part = (model({"kind": "classification", "labels": ["a", "b"]}, 2) for _ in range(2))
+    estimate_ngrams(whole, examples)
+    assert "from 40 of the 120 training examples" in capsys.readouterr().err
+    monkeypatch.undo()
+    estimate_ngrams(part, examples[::3])
+    assert torch.equal(whole.encoder.tokens.vectors.weight, part.encoder.tokens.vectors.weight)
 
 
 def write_texts(folder: Path, labels: dict[str, str], count: int = 200) -> None:
@@ -248,3 +261,12 @@ def test_auto_measures_only_if_nothing_else_decides(tmp_path: Path, changes: dic
             presets.choose_preset(config, trial)
     else:
         assert presets.choose_preset(config, trial) is config
+
+
+def test_large_files_are_not_read_several_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_texts(tmp_path, {"good": "lovely", "bad": "awful"})
+    data = [str(tmp_path / "train.tsv"), "missing.tsv"]
+    settings = {"task": {"kind": "classification"}, "data": {"train": data}, "out": str(tmp_path / "run")}
+    config = load_settings(settings, [], ClassificationRun)
+    monkeypatch.setattr(presets, "_MOST_BYTES", (tmp_path / "train.tsv").stat().st_size - 1)
+    assert presets.choose_preset(config, lambda _: pytest.fail("it is trained")) is config

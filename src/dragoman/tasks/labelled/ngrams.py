@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from dragoman.base.log import warn
 from dragoman.models.families.ngrams import NgramVectors
 from dragoman.models.heads.texts import RegressionHead, TextHead
 from dragoman.models.heads.union import HeadConfig
@@ -19,6 +20,9 @@ _BATCH = 256
 _ITERATIONS = 60
 _PENALTY = 1.0
 """C, the weight of the errors relative to the squared norm, as in common practice."""
+
+_MOST_NGRAMS = 20_000_000
+"""Maximum number of n-grams, for which the solver needs about 2 GB."""
 
 _FOLD = 5
 """A fifth of the examples is left out of a first model, which determines the scale of the logits."""
@@ -89,6 +93,7 @@ def estimate_ngrams(model: EncoderOnly, rows: Sequence[Row], class_weights: Tens
     squared norm ½‖W‖² as penalty. class_weights: (C,) factors of the errors of the examples of each class; None: 1.
     """
     table: NgramVectors = model.encoder.tokens
+    rows = _affordable(rows, table.order)
     head = cast("TextHead", model.head)
     used, features = _features(table, rows)
     if isinstance(head, RegressionHead):
@@ -108,6 +113,20 @@ def estimate_ngrams(model: EncoderOnly, rows: Sequence[Row], class_weights: Tens
     table.vectors.weight[used, : solution.size(1)] = solution[:-1]
     head.output.weight.copy_(torch.eye(head.output.out_features, head.output.in_features))
     head.output.bias.copy_(solution[-1])
+
+
+def _affordable(rows: Sequence[Row], order: int) -> Sequence[Row]:
+    """Return the rows, or evenly spaced ones if there are more than `_MOST_NGRAMS` n-grams, which is reported."""
+    count = order * sum(len(each.ids) for each, _ in rows)
+    if count <= _MOST_NGRAMS:
+        return rows
+    chosen = rows[:: -(-count // _MOST_NGRAMS)]
+    warn(
+        f"the linear model is estimated from {len(chosen):,} of the {len(rows):,} training examples, which have "
+        f"{count:,} n-grams, because the solver keeps all of them in memory. To train on all examples, choose another "
+        "model.preset"
+    )
+    return chosen
 
 
 def _features(table: NgramVectors, rows: Sequence[Row]) -> tuple[Tensor, _Features]:

@@ -22,13 +22,17 @@ LINEAR, CANDIDATES = "ngrams", ("mean", "rnn", "tiny")
 _SECONDS, _SHARE = 20.0, 0.05
 """Length of a short run: this number of seconds, but at most this fraction of `train.max_minutes`."""
 
+_MOST_BYTES = 100_000_000
+"""Maximum size of the training files. Larger ones take long to read, and have enough examples for a neural model."""
+
 
 def choose_preset(config: RunConfig, train: Callable[[RunConfig], TrainingResult], resume: bool = False) -> RunConfig:
     """Return the settings with `model.preset=auto` replaced by the linear model if it is the best one.
 
     It is compared with short runs of other presets on the same validation set. The preset remains `auto`, which depends
     on the number of examples, if one of these is better, for pairs of texts, which a linear model cannot compare, if
-    the model is set up further, if it starts from another model, or if the number of updates is limited.
+    the model is set up further, if it starts from another model, if the number of updates is limited, and for training
+    files of more than 100 MB.
 
     train: trains a run. resume: whether the run is resumed, which keeps its choice.
     """
@@ -74,13 +78,20 @@ def _is_open(config: ClassificationRun | RegressionRun) -> bool:
     limited = train.max_steps is not None or train.max_epochs is not None
     if model.preset != "auto" or model.model_fields_set - {"kind", "preset", "head"} or limited or train.start:
         return False
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1 or _bytes(config) > _MOST_BYTES:
         return False
     try:
         model.with_preset(LINEAR)
     except ValidationError:  # the head is not linear
         return False
     return True
+
+
+def _bytes(config: ClassificationRun | RegressionRun) -> int:
+    """Return the size of the training files that exist."""
+    corpora = config.data.train if isinstance(config.data.train, tuple) else (config.data.train,)
+    files = [path for corpus in corpora for path in corpus.files]
+    return sum(path.stat().st_size for path in files if path.is_file())
 
 
 def _as_before(config: ClassificationRun | RegressionRun) -> ClassificationRun | RegressionRun:
