@@ -106,7 +106,7 @@ def test_predictions_are_matched_by_their_identifiers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("gold", "predicted", "task", "message"),
     [
-        ("xyx", ["x", "y"], None, r"gold.txt, line 3: .*a.txt ends here: it has 2 labels, and .*gold.txt has 3"),
+        ("xyx", ["x", "y"], None, r"gold.txt, line 3: .*a.txt ends here, with 2 instead of 3 labels"),
         ("xyx", ["x", "y", "x", "y"], None, r"a.txt, line 4: .*gold.txt ends here"),
         ("xyx", ["x", "", "x"], None, r"a.txt, line 2: the label is missing"),
         ("xyx", ["X", "Y", "X"], None, r"a.txt, line 1: 'X', like all other predictions, is not a label of .*'x', 'y'"),

@@ -67,8 +67,8 @@ def _in_order(gold: Sequence[LabelledText], predicted: Sequence[LabelledText]) -
     if len(gold) != len(predicted):
         longer, shorter = (gold, predicted) if len(gold) > len(predicted) else (predicted, gold)
         raise DataError(
-            f"{longer[len(shorter)].file}, line {longer[len(shorter)].line}: {shorter[0].file} ends here: it has "
-            f"{len(shorter):,} labels, and {longer[0].file} has {len(longer):,}. Give one prediction per example."
+            f"{longer[len(shorter)].file}, line {longer[len(shorter)].line}: {shorter[0].file} ends here, with "
+            f"{len(shorter):,} instead of {len(longer):,} labels. Give one prediction per example."
         )
     own = {each.id: each for each in predicted}
     identifiers = [each.id for each in gold]
