@@ -21,7 +21,7 @@ NO_TREE = Tree(())
 
 
 class TreeLine(NamedTuple):
-    """A tree, which is `NO_TREE` if there is none, and its file and line."""
+    """A predicted tree, or `NO_TREE`, with its file and line."""
 
     tree: Tree
     location: str
@@ -96,7 +96,7 @@ def _read(path: Path, encoding: Encoding, expected: int = 0) -> Iterator[TreeLin
         try:
             yield TreeLine(_parse((number, line), location), location)
         except DataError as error:
-            remedy = "Correct the tree, or leave the line blank if there is none."
+            remedy = "Correct the tree, or leave the line blank if the parser found no tree."
             raise DataError(f"{location}: {str(error).removeprefix(f'{location}: ')}. {remedy}") from None
 
 
