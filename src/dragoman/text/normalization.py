@@ -18,6 +18,14 @@ INVISIBLE = f"{_DIRECTIONS}\u00ad\u034f\u180e\u200b\u2060\u2061\u2062\u2063\u206
 """Characters that are not displayed and change no word: hyphenation, line breaks, directions, byte order marks. Joiners
 (U+200C, U+200D) are not among them, because they distinguish words of Persian and of Indic languages."""
 
+LETTER_FORMS = {
+    code: unicodedata.normalize("NFKC", chr(code))
+    for block in (range(0xFB00, 0xFB07), range(0xFF01, 0xFF5F), range(0x1D400, 0x1D800))
+    for code in block
+}
+"""Forms of letters, digits and marks that mean the same as the usual ones: Latin ligatures, full width, and the bold,
+italic and other letters for mathematics. The last are also typed as decoration."""
+
 STRAY_JOINERS = regex.compile(
     r"(?<![\u0600-\u109f\u1780-\u18af\ufb50-\ufefc])[\u200c\u200d]++(?=[\x00-\u05ff\u1e00-\u200a\u3000-\ud7ff]|\Z)"
     r"|(?<=[\p{Latin}\p{Greek}\p{Cyrillic}])[\ufe00-\ufe0f]"

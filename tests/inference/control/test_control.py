@@ -167,7 +167,9 @@ def test_any_output_of_the_engine_is_handled_and_reported(capsys: pytest.Capture
     found = ignoring.translate(texts, **asked)
     # parts with a number that the source lacks there remain unchanged, except for the terms
     assert found == ["3 x", "", "A Hund (at www.x.de, 2) runs", "3 x", "3 x", "two Hund 5", "the Hund"]
-    assert "3 line(s) have translations that were assembled from parts" in capsys.readouterr().err
+    assert "3 line(s) have translations that were assembled from terms or parts" in capsys.readouterr().err
+    terms = ["dog", " „Dog“.", "dog 5"]
+    assert ignoring.translate(terms, glossary={"dog": "Hund"}) == ["Hund", "„Hund“.", "3 x Hund"]
     assert ignoring.translate(["a man"], constraints=["Katze"], prefixes=["Katzen"]) == ["Katzen 3 x Katze"]  # type: ignore[call-arg]
     request = ignoring.request(constraints=["Katze", "Katze", ["x", "y"]], prefix="Oh")
     assert ignoring.translate(["a man"], requests=request) == ["Oh 3 x Katze Katze"]

@@ -95,7 +95,7 @@ def test_numbers_are_found_in_linear_time(unit: str) -> None:
     assert time.process_time() - start < 2
 
 
-def test_no_break_spaces_that_the_vocabulary_lacks_are_read_as_spaces() -> None:
+def test_only_odd_spaces_and_forms_that_the_vocabulary_lacks_are_replaced() -> None:
     limits = LengthLimits(LengthLimit("source", None, ""), LengthLimit("target", None, ""))
     texts = ["a dog runs 5 km .", "a dog"], ["ein Hund ."]
     request = Request(SearchConfig(), control=Control(keep=RULES))
@@ -109,7 +109,7 @@ def test_no_break_spaces_that_the_vocabulary_lacks_are_read_as_spaces() -> None:
     ((alternative, *_),) = row.constraints
     assert alternative.label.text == "5\u00a0km"
     known = train_tokenizers(
-        TextConfig.model_validate({"subword": {"size": 300}}), ["a\u00a0dog ."] * 9, ["ein Hund ."]
+        TextConfig.model_validate({"subword": {"size": 300}}), ["a\u00a0dog ."] * 9 + ["ａ dog ."] * 9, ["ein Hund ."]
     )
     codec = Codec(known, limits)
-    assert sources("a\u00a0dog") != sources("a dog")
+    assert sources("a\u00a0dog") != sources("a dog") != sources("ａ dog") and sources("a ｄog") == sources("a dog")

@@ -123,9 +123,11 @@ def test_score_refuses_unequal_sides(translator: Translator) -> None:
         "\ufeffA dog runs over the gr\u00adeen\u200b grass .\u200f",
         "\u2067A dog\u2069 runs \u202aover\u202c the gr\u034feen grass .\u061c",
         "A d\u200dog\u200c runs\ufe0f over\u1680the green \u200cgrass .\u200d",
+        "Ａ dog runs over the ｇｒｅｅｎ grass ．",
+        "A 𝐝𝐨𝐠 runs 𝘰𝘷𝘦𝘳 the green grass .",
     ],
 )
-def test_spaces_and_invisible_characters_change_no_translation(translator: Translator, text: str) -> None:
+def test_spaces_invisible_characters_and_odd_forms_change_no_translation(translator: Translator, text: str) -> None:
     assert translator.translate([text], **SHORT) == translator.translate(TEXT[:1], **SHORT)
     assert translator.score([text], ["ok"]) == translator.score(TEXT[:1], ["ok"])
 

@@ -21,7 +21,7 @@ from dragoman.inference.translation.request import Request, TextRequest, check_p
 from dragoman.inference.translation.result import Translation
 from dragoman.models.interface import LengthLimits, first_exceeded
 from dragoman.statistical.alignment.shortlist import Shortlist
-from dragoman.text.normalization import INVISIBLE, ODD_SPACES, STRAY_JOINERS
+from dragoman.text.normalization import INVISIBLE, LETTER_FORMS, ODD_SPACES, STRAY_JOINERS
 from dragoman.text.symbols import InlineText
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.unknown_tokens import UnknownTokenWarning
@@ -67,7 +67,7 @@ class Codec:
             if request.control is not None and self._can_be_constrained(numbers[index], text, request.control)
         }
         read = [
-            self._with_usual_spaces(constrained[index].line if index in constrained else InlineText((text,)))
+            self._with_usual_forms(constrained[index].line if index in constrained else InlineText((text,)))
             for index, (text, _) in enumerate(lines)
         ]
         nonblank = [index for index, (text, _) in enumerate(lines) if text.strip()]
@@ -145,7 +145,7 @@ class Codec:
         """
         check_pairs(sources, targets)
         tag_ids = self._source.tag_ids(tags)
-        lines = [self._with_usual_spaces(InlineText((source,))) for source in sources]
+        lines = [self._with_usual_forms(InlineText((source,))) for source in sources]
         source_ids = [_tagged(tag_ids, ids) for ids in self._source.encode_inlined(lines)]
         target_ids = self._target.encode_batch(targets)
         self._warnings[0].note(source_ids)
@@ -161,7 +161,7 @@ class Codec:
 
         None: whitespace. Words of characters that `encode_pairs` leaves out have no ids.
         """
-        usual, *words = (self._with_usual_spaces(InlineText((each,))).parts[0] for each in (source, *source.split()))
+        usual, *words = (self._with_usual_forms(InlineText((each,))).parts[0] for each in (source, *source.split()))
         kept = [index for index, word in enumerate(words) if word]
         indices = word_indices(self._source, usual)
         return [None if word is None else kept[word] for word in indices], word_indices(self._target, target)
@@ -184,7 +184,7 @@ class Codec:
 
     def usual(self, text: str) -> str:
         """Return a text with the spaces that the model reads."""
-        return self._with_usual_spaces(InlineText((text,))).parts[0]
+        return self._with_usual_forms(InlineText((text,))).parts[0]
 
     def fits(self, text: str, request: Request) -> bool:
         """Return whether the text, with its tags and placeholders, is within the model's maximum length."""
@@ -246,14 +246,15 @@ class Codec:
         except ConfigError as error:
             raise LineError(number - 1, str(error)) from None
 
-    def _with_usual_spaces(self, line: InlineText) -> InlineText:
-        """Return a source with single spaces, and without invisible characters and odd spaces that the model has never
-        read, because a single one often spoils the whole translation. Protected spans are not changed.
+    def _with_usual_forms(self, line: InlineText) -> InlineText:
+        """Return a source with single spaces, and without the invisible characters, odd spaces and odd forms of letters
+        that the model has never read, because a single one often spoils the whole translation. Protected spans are not
+        changed.
         """
         if self._tokenizers.reads_vectors:
             return line
         parts = [
-            part if part.isascii() else STRAY_JOINERS.sub("", part.translate(self._unknown_spaces))
+            part if part.isascii() else STRAY_JOINERS.sub("", part.translate(self._unread))
             for part in line.parts
         ]
         parts = [_BLANKS.sub(" ", part) for part in parts]
@@ -262,11 +263,12 @@ class Codec:
         return InlineText(tuple(parts), line.symbols)
 
     @cached_property
-    def _unknown_spaces(self) -> dict[int, str]:
-        """A translation table for the odd spaces and invisible characters that are not in the source vocabulary."""
-        surfaces = b"\n".join(map(self._source.surface, range(self._source.size)))
-        table = dict.fromkeys(ODD_SPACES, " ") | dict.fromkeys(INVISIBLE, "")
-        return {ord(character): usual for character, usual in table.items() if character.encode() not in surfaces}
+    def _unread(self) -> dict[int, str]:
+        """A translation table for odd spaces, invisible characters and odd forms that the source vocabulary lacks."""
+        surfaces = map(self._source.surface, range(self._source.size))
+        known = set(b"\n".join(surfaces).decode(errors="ignore"))
+        table = {**dict.fromkeys(map(ord, ODD_SPACES), " "), **dict.fromkeys(map(ord, INVISIBLE), ""), **LETTER_FORMS}
+        return {code: usual for code, usual in table.items() if chr(code) not in known}
 
     def _without_tags(self, decoding: Decoding) -> Decoding:
         """Return the decoding with all tags forbidden in the translation, except those that the model has to start."""

@@ -57,10 +57,7 @@ class LineWarnings:
         if best.bound is not None and best.bound > best.score:
             self.note("have translations that exact search has not proved to be the best (raise search.exact)", line)
         if best.patched:
-            self.note(
-                "have translations that were assembled from parts, because no hypothesis met the constraints",
-                line,
-            )
+            self.note("have translations that were assembled from terms or parts to meet the constraints", line)
         if best.forced_whole:
             self.note(
                 "of several sentences were translated as a whole, because their prefix, required phrases or search "

@@ -33,12 +33,12 @@ class Translation(Shown):
     end of sentence. token_log_probabilities: the log-probability of each token and, if finished, of the end of
     sentence, in nats; empty unless requested by `token_scores`. tree: the search tree of the source text, if requested
     by `tree`. bound: no translation that is missing from the result has a higher score; None unless requested by
-    `search.exact`. patched: True if the text was assembled from parts, because no hypothesis met the constraints;
-    score, ids and the remaining fields are then those of the best hypothesis. guarded: the guard's findings in the
-    first search's best translation and in this translation; None without a guard or without findings. parts: the parts
-    of a line that was translated sentence by sentence, whose concatenations are the line and `text`; empty for other
-    lines. forced_whole: whether a line of several sentences was translated as a whole, because of its prefix, its
-    required phrases or a search tree.
+    `search.exact`. patched: True if the text was assembled from terms or parts, because no hypothesis met the
+    constraints or the source is a term; score, ids and the remaining fields are then those of the best hypothesis.
+    guarded: the guard's findings in the first search's best translation and in this translation; None without a guard
+    or without findings. parts: the parts of a line that was translated sentence by sentence, whose concatenations are
+    the line and `text`; empty for other lines. forced_whole: whether a line of several sentences was translated as a
+    whole, because of its prefix, its required phrases or a search tree.
     """
 
     text: str

@@ -185,6 +185,9 @@ _PROXY_PREFIXES = tuple(
 
 
 def _header_key(request: Request) -> str | None:
-    """Return the key in the header `Authorization: Bearer …`, or None if there is none."""
+    """Return the key in the header `Authorization: Bearer …`, or None if there is none.
+
+    Clients with an empty field for the key send the header without one.
+    """
     kind, _, key = request.headers.get("authorization", "").partition(" ")
-    return key.strip() if kind.lower() == "bearer" else None
+    return (key.strip() or None) if kind.lower() == "bearer" else None

@@ -38,6 +38,9 @@ class ConstraintFallback:
         assert request.control is not None
         requirements = request.control.requirements(source)
         found = self._meeting(row, requirements, hypotheses)
+        if (entry := _glossary_entry(requirements)) is not None and not request.prefix:
+            best = found[0] if found else self._codec.decode(hypotheses[0], row.constraints)
+            return [replace(best, text=entry, patched=True), *found]
         if self._placement.applies_to(row, requirements):
             answer = yield Search([self._placement.without_terms(row, requirements)])
             assert answer is not None
@@ -117,6 +120,15 @@ class ConstraintFallback:
             for _ in range(times - phrase.times(text)):
                 text = before_end(text, phrase.alternatives[0])
         return text
+
+
+def _glossary_entry(requirements: Requirements) -> str | None:
+    """Return the translation of a text that is a term, such as a cell of a table; None for any other text."""
+    if len(requirements.terms) != 1 or requirements.phrases or requirements.spans:
+        return None
+    (term,), text = requirements.terms, requirements.text
+    others = text[: term.start] + text[term.end :]
+    return None if any(map(str.isalnum, others)) else _copied(requirements, (0, len(text))).strip()
 
 
 def _copied(requirements: Requirements, part: Part) -> str:
