@@ -253,10 +253,7 @@ class Codec:
         """
         if self._tokenizers.reads_vectors:
             return line
-        parts = [
-            part if part.isascii() else STRAY_JOINERS.sub("", part.translate(self._unread))
-            for part in line.parts
-        ]
+        parts = [part if part.isascii() else STRAY_JOINERS.sub("", part.translate(self._unread)) for part in line.parts]
         parts = [_BLANKS.sub(" ", part) for part in parts]
         parts[0] = parts[0].lstrip(" ")
         parts[-1] = parts[-1].rstrip(" ")
