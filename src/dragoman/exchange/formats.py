@@ -26,11 +26,15 @@ from dragoman.exchange.huggingface.bert.conversion import read_bert, write_bert
 from dragoman.exchange.huggingface.files import CONFIG, ImportedModel, check_folder, read_json
 from dragoman.exchange.huggingface.gpt2.conversion import read_gpt2, write_gpt2
 from dragoman.exchange.huggingface.hub import HubModel, is_hub_name
+from dragoman.exchange.huggingface.m2m100.conversion import between, read_m2m100, write_m2m100
 from dragoman.exchange.huggingface.marian.conversion import read_marian, write_marian
 from dragoman.exchange.huggingface.model_folder import add_prefix
 from dragoman.exchange.huggingface.t5.conversion import read_t5, write_t5
 from dragoman.models.kinds.registry import LANGUAGE_MODEL, NGRAM_MODEL, PREDICTION_MODEL, TRANSLATION_MODEL, ModelKind
 from dragoman.text.tokenizers import Tokenizers
+
+MULTILINGUAL = "m2m_100"
+"""The family of models that translate between many languages, of which an import chooses two."""
 
 READERS: Mapping[str, Callable[[Path, Mapping[str, Any], bool], ImportedModel]] = {
     "marian": read_marian,
@@ -38,6 +42,7 @@ READERS: Mapping[str, Callable[[Path, Mapping[str, Any], bool], ImportedModel]] 
     "gpt2": read_gpt2,
     "bart": read_bart,
     "t5": read_t5,
+    MULTILINGUAL: read_m2m100,
 }
 """Functions that convert a Hugging Face folder, by `model_type`.
 
@@ -52,6 +57,8 @@ def import_model(
     allow_pickle: bool = False,
     vocabulary_of: str | Path | None = None,
     source_prefix: str | None = None,
+    source_language: str | None = None,
+    target_language: str | None = None,
     quiet: bool = False,
 ) -> Path:
     r"""Convert a model of Hugging Face or an n-gram model to the model folder `out`.
@@ -62,10 +69,12 @@ def import_model(
     unless there is a folder of this name; or an ARPA file of an n-gram model, plain or compressed. vocabulary_of: a
     model folder whose target vocabulary an ARPA file uses (default: a vocabulary of the file's words, separated by
     spaces). source_prefix: words that precede every source text, such as "translate English to German:" for a T5 model
-    (default: `prefix` in `config.json`). Parameters keep their dtype. allow_pickle: read parameters from a pickle file
-    if the folder has no other file of parameters. Raises ModelError if the folder is damaged, its model type is not
-    supported or the model cannot be downloaded, and ConfigError if `out` exists or a library is not installed. In these
-    cases, `out` is not written.
+    (default: `prefix` in `config.json`). source_language, target_language: the languages between which a multilingual
+    model, such as NLLB, translates in `out`: codes such as `sw` or the model's own, such as `swh_Latn` (default: those
+    in the settings of its tokenizer). Parameters keep their dtype. allow_pickle: read parameters from a pickle file if
+    the folder has no other file of parameters. Raises ModelError if the folder is damaged, its model type is not
+    supported or the model cannot be downloaded, and ConfigError if `out` exists, a language is missing or a library is
+    not installed. In these cases, `out` is not written.
 
     >>> from dragoman import import_model
     >>> from pathlib import Path
@@ -77,11 +86,12 @@ def import_model(
     PosixPath('runs/ngrams')
     """
     folder, out = Path(folder), Path(out)
+    languages = {"--from": source_language, "--to": target_language}
     with quietly(quiet):
         check_new_folder(out)
         if folder.is_file():
             options = {"--allow-pickle": allow_pickle or None, "--source-prefix": source_prefix}
-            reject_options(options, "with a Hugging Face folder")
+            reject_options({**options, **languages}, "with a Hugging Face folder")
             import_arpa(folder, out, None if vocabulary_of is None else Path(vocabulary_of))
             return out
         reject_options({"--vocabulary-of": vocabulary_of}, "with an ARPA file")
@@ -95,7 +105,11 @@ def import_model(
             raise ModelError(
                 f"{folder / CONFIG} describes a model of type {kind!r}, but only {', '.join(READERS)} can be imported"
             )
+        if kind != MULTILINGUAL:
+            reject_options(languages, "with a model that translates between many languages, such as NLLB")
         model = add_prefix(read(folder, config, allow_pickle), config, source_prefix, folder / CONFIG)
+        if kind == MULTILINGUAL:
+            model = between(model, folder, source_language, target_language)
         sections = dump_yaml({name: section.model_dump(mode="json") for name, section in model.sections.items()})
         meta = model.meta if hub is None else hub.describe(model.meta)
         write_model_folder(out, model.parameters, sections, model.tokenizers, meta)
@@ -167,6 +181,7 @@ WRITERS: Mapping[str, Callable[[Path, Path, str | None], None]] = {
     "gpt2": _folder_writer(write_gpt2),
     "bart": _folder_writer(write_bart),
     "t5": _folder_writer(write_t5),
+    MULTILINGUAL: _folder_writer(write_m2m100),
     "arpa": _write_arpa,
 }
 """Functions that write a new folder or file, by format.
@@ -182,6 +197,7 @@ _KINDS: Mapping[str, ModelKind] = {
     "gpt2": LANGUAGE_MODEL,
     "bart": TRANSLATION_MODEL,
     "t5": TRANSLATION_MODEL,
+    MULTILINGUAL: TRANSLATION_MODEL,
     "arpa": NGRAM_MODEL,
 }
 """The kind of model that each format represents."""
@@ -197,7 +213,9 @@ def _hugging_face_format(model: Path) -> str:
     if not families:
         raise ModelError(f"{model} {kind.refusal('export')}")
     if kind is TRANSLATION_MODEL:
-        return {"gpt2": "bart", "t5": "t5"}.get(Tokenizers.load(model).target.kind, "marian")
+        target = Tokenizers.load(model).target
+        other = MULTILINGUAL if target.kind == "sentencepiece" and target.start else "marian"
+        return {"gpt2": "bart", "t5": "t5"}.get(target.kind, other)
     return families[0]
 
 

@@ -11,6 +11,7 @@ from dragoman.cli.options import Quiet
 
 @command(
     "dragoman import Helsinki-NLP/opus-mt-en-de --allow-pickle --out models/en-de",
+    "dragoman import facebook/nllb-200-distilled-600M --allow-pickle --from sw --to de --out models/sw-de",
     "dragoman import news.arpa --out models/news --vocabulary-of runs/en-de",
 )
 def import_model(
@@ -19,8 +20,8 @@ def import_model(
         typer.Argument(
             metavar="MODEL",
             help="Hugging Face folder of a Marian model, such as an OPUS-MT model, of a BERT model, with or without a "
-            "head, or of a GPT-2, BART or T5 model; or the name of such a model on the Hugging Face Hub, ORG/MODEL or "
-            "ORG/MODEL@REVISION, which is downloaded; or an ARPA file of an n-gram model.",
+            "head, or of a GPT-2, BART, T5, M2M-100 or NLLB model; or the name of such a model on the Hugging Face "
+            "Hub, ORG/MODEL or ORG/MODEL@REVISION, which is downloaded; or an ARPA file of an n-gram model.",
             show_default=False,
         ),
     ],
@@ -49,6 +50,18 @@ def import_model(
             "(default: those in the folder, if any).",
         ),
     ] = None,
+    source_language: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="LANGUAGE",
+            help="Source language of a model of many languages, such as NLLB: a code such as sw, or the model's own "
+            "(swh_Latn).",
+        ),
+    ] = None,
+    target_language: Annotated[
+        str | None, typer.Option("--to", metavar="LANGUAGE", help="Target language of a model of many languages.")
+    ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Convert a model of another program to a model folder.
@@ -59,5 +72,13 @@ def import_model(
     from dragoman.checkpoint.folder import folder_kind
     from dragoman.exchange.formats import import_model
 
-    import_model(folder, out, allow_pickle=allow_pickle, vocabulary_of=vocabulary_of, source_prefix=source_prefix)
+    import_model(
+        folder,
+        out,
+        allow_pickle=allow_pickle,
+        vocabulary_of=vocabulary_of,
+        source_prefix=source_prefix,
+        source_language=source_language,
+        target_language=target_language,
+    )
     info(f"converted {folder} to {out}. Use it with {folder_kind(out).use}")

@@ -99,7 +99,7 @@ DECISIONS: Mapping[type[Config], Mapping[str, Decision]] = {
     DotConfig: {"kind": any_value},
     LayerNormConfig: {"kind": any_value, "gain": any_value, "offset": any_value, "epsilon": checked_jointly},
     RMSNormConfig: {"kind": any_value, "gain": any_value, "epsilon": checked_jointly},
-    SinusoidalConfig: {**_ADDED, "base": any_value, "layout": any_value},
+    SinusoidalConfig: {**_ADDED, "base": any_value, "layout": any_value, "first": any_value},
     LearnedConfig: _ADDED,
     OneHotConfig: _ADDED,
     IndexConfig: _ADDED,

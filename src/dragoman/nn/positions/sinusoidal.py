@@ -26,6 +26,9 @@ class SinusoidalConfig(AbsoluteScheme):
         description="Order of the components. alternating: sine, cosine, sine … (paper). halves: all sines, then all "
         "cosines.",
     )
+    first: int = Field(
+        0, ge=0, le=1000, description="Number of the position of the first token (paper: 0; fairseq and M2M-100: 2)."
+    )
     limit: int | None = Field(
         None,
         ge=1,
@@ -35,7 +38,7 @@ class SinusoidalConfig(AbsoluteScheme):
 
     def encoding(self, width: int) -> "Sinusoidal":
         """Build the table of sines and cosines."""
-        return Sinusoidal(width, self.base, self.layout, self.limit)
+        return Sinusoidal(width, self.base, self.layout, self.limit, self.first)
 
 
 class Sinusoidal(Encoding):
@@ -45,15 +48,21 @@ class Sinusoidal(Encoding):
     """
 
     def __init__(
-        self, width: int, base: float = 10000.0, layout: Layout = "alternating", limit: int | None = None
+        self,
+        width: int,
+        base: float = 10000.0,
+        layout: Layout = "alternating",
+        limit: int | None = None,
+        first: int = 0,
     ) -> None:
         super().__init__(width)
-        self.base, self.layout, self.limit = base, layout, limit
+        self.base, self.layout, self.limit, self.first = base, layout, limit, first
         self.anchor: Tensor
         self.register_buffer("anchor", torch.empty(0), persistent=False)  # determines the device
 
     def forward(self, start: int, length: int, mask: Tensor | None = None) -> Tensor:
         """Return rows of the table: (length, width) float32."""
+        start += self.first
         return _table(start + length, self.anchor.device, self.width, self.base, self.layout)[start : start + length]
 
 

@@ -44,7 +44,7 @@ class SentencePieceTokenizer(Tokenizer):
     characters).
 
     In contrast to other kinds, a text may start with a language code, such as `>>de<<` for the tag to:de. An unknown
-    code becomes UNK.
+    code becomes UNK. If tags precede every text, as in M2M-100, texts have no codes.
     """
 
     kind = "sentencepiece"
@@ -96,12 +96,16 @@ class SentencePieceTokenizer(Tokenizer):
     def _encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Encode a list of texts. Raises DataError if one contains lone surrogates."""
         check_unicode(texts)
-        codes, rests = zip(*map(split_language_code, texts), strict=True) if texts else ((), ())
+        codes, rests = zip(*map(self._split_code, texts), strict=True) if texts else ((), ())
         split = self._processor.encode(list(rests), out_type=str, num_threads=1)
         return [
             [*self._encode_code(code), *(self._ids.get(piece, UNK) for piece in pieces)]
             for code, pieces in zip(codes, split, strict=True)
         ]
+
+    def _split_code(self, text: str) -> tuple[str, str]:
+        """Split a text into its language code and the rest. If tags precede every text, no text has a code."""
+        return ("", text) if self.start else split_language_code(text)
 
     def _encode_code(self, code: str) -> list[int]:
         return [self._codes.get(code, self._ids.get(code, UNK))] if code else []
@@ -112,7 +116,7 @@ class SentencePieceTokenizer(Tokenizer):
         An unknown piece consists only of unknown characters.
         """
         check_unicode([text])
-        code, rest = split_language_code(text)
+        code, rest = self._split_code(text)
         pieces = self._processor.encode(rest, out_type=str)
         words = [*([code] if code else []), *(piece.replace(BLANK, " ") for piece in pieces)]
         return list(range(len(words))), words
@@ -120,7 +124,7 @@ class SentencePieceTokenizer(Tokenizer):
     def _spans(self, text: str) -> list[tuple[int, int]]:
         """Return the spans as in `Tokenizer._spans`, from the offsets of the library's normalisation."""
         check_unicode([text])
-        code, rest = split_language_code(text)
+        code, rest = self._split_code(text)
         spans = [(0, len(code))] if code else []
         normalised, offsets = self._processor.normalize(rest, with_offsets=True)
         position = 0  # in the normalised text

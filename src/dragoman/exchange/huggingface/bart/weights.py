@@ -20,7 +20,7 @@ _TABLES = "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weigh
 _PROJECTION = "lm_head.weight"
 _OUR_TABLES = "encoder.embedding.tokens.weight", "decoder.embedding.tokens.weight"
 _BODY = re.compile(r"(?:shared|encoder|decoder)\.")
-_VERSION = torch.tensor([3])
+VERSIONS = {f"model.{side}.version": torch.tensor([3]) for side in ("encoder", "decoder")}
 """The version of fairseq's stacks, which files converted from fairseq may contain."""
 
 
@@ -29,7 +29,8 @@ def _attention(theirs: str, ours: str) -> list[Weight]:
     return [each for name, own in names.items() for each in linear(f"{theirs}.{name}", f"{ours}.{own}")]
 
 
-def _stack(side: str, layers: int) -> list[Weight]:
+def layer_weights(side: str, layers: int) -> list[Weight]:
+    """Return the weights of the layers of one side, `encoder` or `decoder`."""
     theirs, ours = f"model.{side}.layers.{LAYER}", f"{side}.layers.{LAYER}"
     around = "around_attention" if side == "encoder" else "around_self_attention"
     layer = [
@@ -42,12 +43,21 @@ def _stack(side: str, layers: int) -> list[Weight]:
     if side == "decoder":
         layer += _attention(f"{theirs}.encoder_attn", f"{ours}.cross_attention")
         layer += linear(f"{theirs}.encoder_attn_layer_norm", f"{ours}.around_cross_attention.norm")
+    return list(repeat(layer, layers))
+
+
+def _stack(side: str, layers: int) -> list[Weight]:
     positions = f"{side}.embedding.positions.encoding.table"
     return [
         Weight(f"model.{side}.embed_positions.weight", (positions,), skipped=POSITIONS_BEFORE_TEXT),
         *linear(f"model.{side}.layernorm_embedding", f"{side}.embedding.norm"),
-        *repeat(layer, layers),
+        *layer_weights(side, layers),
     ]
+
+
+def shared_table() -> Weight:
+    """Return the table that both sides and the projection share."""
+    return Weight(_SHARED, (_OUR_TABLES[0],), rows=True, aliases=(*_TABLES, _PROJECTION))
 
 
 def weight_table(model: ModelConfig, order: Sequence[int], size: int) -> WeightTable:
@@ -55,7 +65,7 @@ def weight_table(model: ModelConfig, order: Sequence[int], size: int) -> WeightT
     encoder, decoder = model.encoder, model.decoder
     assert isinstance(encoder, TransformerEncoderConfig) and isinstance(decoder, TransformerDecoderConfig)
     if model.tie_embeddings:
-        tables = [Weight(_SHARED, (_OUR_TABLES[0],), rows=True, aliases=(*_TABLES, _PROJECTION))]
+        tables = [shared_table()]
     else:  # Hugging Face stores a shared table as well, but does not use it
         names = zip(_TABLES, _OUR_TABLES, strict=True)
         tables = [Weight(theirs, (ours,), rows=True, copies=(_SHARED,)) for theirs, ours in names]
@@ -66,7 +76,7 @@ def weight_table(model: ModelConfig, order: Sequence[int], size: int) -> WeightT
         [*tables, *_stack("encoder", encoder.layers), *_stack("decoder", decoder.layers)],
         order,
         size,
-        constants={f"model.{side}.version": _VERSION for side in ("encoder", "decoder")},
+        constants=VERSIONS,
         rename=current_name,
     )
 
