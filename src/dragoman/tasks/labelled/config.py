@@ -186,6 +186,12 @@ class TaggingLoopConfig(LabelledLoopConfig):
         description="Validation metric that determines the best checkpoint. auto: conlleval_f1 if the tags mark spans, "
         "such as B-NP, otherwise accuracy.",
     )
+    tune_outside: bool = Field(
+        True,
+        description="At each validation, lower the score of O by the amount with the best F1 on the validation set, so "
+        "that more spans are found where they are rare; the bias of the stored head contains the amount. Only if "
+        "`metric` is F1 of spans, and the validation set has at least 50 spans. The probabilities change accordingly.",
+    )
     objective: ClassObjectiveConfig = Field(ClassObjectiveConfig(), description="Training objective.")
 
 

@@ -1,9 +1,13 @@
 """The jobs of all tasks with labelled examples."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from statistics import fmean, pstdev
 from typing import cast
+
+import torch
+from torch import Tensor
 
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.log import warn
@@ -14,12 +18,13 @@ from dragoman.inference.prediction.heads.answering import AnswerFinder, AnswerPr
 from dragoman.inference.prediction.heads.inputs import ModelInput
 from dragoman.inference.prediction.heads.regression import label_value
 from dragoman.inference.prediction.heads.report import choose_threshold
-from dragoman.inference.prediction.heads.tagging import feature_symbol
-from dragoman.metrics.labels.spans import Scheme, detect_scheme, find_forbidden, has_span_tags
+from dragoman.inference.prediction.heads.tagging import WordTagger, feature_symbol
+from dragoman.metrics.labels.spans import OUTSIDE, Convention, Scheme, detect_scheme, find_forbidden, has_span_tags
 from dragoman.metrics.score import Score
 from dragoman.models.heads.spans import SpanHeadConfig
 from dragoman.models.heads.tagging import TaggingHeadConfig
 from dragoman.models.heads.texts import ClassificationHeadConfig, RegressionHeadConfig
+from dragoman.models.kinds.encoder_only import EncoderOnly
 from dragoman.tasks.labelled.config import AnsweringRun, ClassificationRun, RegressionRun, TaggingRun
 from dragoman.tasks.labelled.job import LabelledJob
 from dragoman.tasks.labelled.objective import (
@@ -31,8 +36,13 @@ from dragoman.tasks.labelled.objective import (
     span_loss,
     squared_error,
 )
+from dragoman.tasks.labelled.outside import OutsideShift, store_shift
 from dragoman.tasks.labelled.rows import Row
+from dragoman.tasks.labelled.validator import LabelledValidator
 from dragoman.training.validation import Validation
+
+_CONVENTIONS: dict[str, Convention] = {"conlleval_f1": "conlleval", "strict_f1": "strict"}
+"""The conventions of the metrics of spans."""
 
 
 class ClassificationJob(LabelledJob):
@@ -185,6 +195,36 @@ class TaggingJob(LabelledJob):
         counts = Counter(label for _, target in rows for label in target)
         classes = self.run.model.head.classes  # type: ignore[union-attr]
         return class_objective(self.run.train.objective, [counts[number] for number in range(classes)])
+
+    def validator(self, model: EncoderOnly, device: torch.device) -> LabelledValidator:
+        """Return a validator, which also chooses a lower score of O if F1 of spans selects the best checkpoint.
+
+        The tasks of a run with several have no such choice, because their heads are written together.
+        """
+        validator = super().validator(model, device)
+        train, head, reader = self.run.train, self.run.model.head, self._reader
+        assert isinstance(head, TaggingHeadConfig) and isinstance(reader, WordTagger), "the task has a tagging head"
+        convention = _CONVENTIONS.get(train.metric) if train.tune_outside and self._task is None else None
+        if convention is not None and head.scheme not in (None, "words") and OUTSIDE in reader.labels:
+            validator.adjust = OutsideShift(reader, cast(Scheme, head.scheme), convention)
+        return validator
+
+    def write(
+        self,
+        folder: Path,
+        parameters: Mapping[str, Tensor],
+        step: int,
+        validation: Validation | None,
+        averaged_steps: tuple[int, ...] = (),
+    ) -> None:
+        """Write the model, in the folder of the run with the score of O that its validation chose. See `Job.write`.
+
+        Checkpoints remain as learned, because the mean of several is validated again.
+        """
+        if folder == self.run.out and validation is not None:
+            labels = self.run.model.head.labels or ()  # type: ignore[union-attr]
+            parameters = store_shift(parameters, labels, validation)
+        super().write(folder, parameters, step, validation, averaged_steps)
 
 
 class AnsweringJob(LabelledJob):

@@ -28,6 +28,13 @@ Judge = Callable[[Sequence[Any], Sequence[Prediction]], Report]
 FurtherScores = Callable[[Sequence[Any], Sequence[Any]], Sequence[Score]]
 """A function that returns further scores of the predictions of examples."""
 
+Adjust = Callable[
+    [Sequence[Any], Sequence[Sequence[ModelInput]], Sequence[Sequence[Any]], Ranks],
+    tuple[Sequence[Sequence[Any]], Score],
+]
+"""A function of examples, their inputs and the outputs for these, such as `OutsideShift`. It returns the outputs that
+are evaluated, and how they were adjusted."""
+
 
 class LabelledValidator:
     """Validates a model on examples, which are encoded only once.
@@ -35,6 +42,9 @@ class LabelledValidator:
     inputs: the inputs of each example. collate: makes a batch of the inputs with these indices, counted over all
     examples. judge: compares predictions with labels. further: returns further scores.
     """
+
+    adjust: Adjust | None = None
+    """Adjusts the outputs before they are predictions; None leaves them unchanged."""
 
     def __init__(
         self,
@@ -60,18 +70,23 @@ class LabelledValidator:
         own = range(rank, len(self._examples), size)
         with Progress("Validating", "examples", len(own)) as progress, runtime.autocast():
             flat = [each for number in own for each in self._inputs[number]]
-            outputs = iter(compute_outputs(self._model, flat, runtime.device))
+            computed = iter(compute_outputs(self._model, flat, runtime.device))
+            outputs: Sequence[Sequence[Any]] = [[next(computed) for _ in self._inputs[number]] for number in own]
+            adjusted: list[Score] = []
+            if self.adjust is not None:
+                examples, inputs = ([each[number] for number in own] for each in (self._examples, self._inputs))
+                outputs, score = self.adjust(examples, inputs, outputs, runtime.ranks)
+                adjusted.append(score)
             predictions = []
-            for number in until_cancelled(own):
-                inputs = self._inputs[number]
-                outputs_of = [next(outputs) for _ in inputs]
-                predictions.append((number, self._reader.predict(self._examples[number], inputs, outputs_of)))
+            for number, results in zip(until_cancelled(own), outputs, strict=True):
+                predicted = self._reader.predict(self._examples[number], self._inputs[number], results)
+                predictions.append((number, predicted))
             progress.update(len(own))
         gathered = dict(self._gather(predictions, runtime.ranks))
         ordered = [gathered[number] for number in range(len(self._examples))]
         report = self._judge(self._examples, ordered)
         loss = Score("loss", self._loss(runtime), key="loss", better="lower", digits=4)
-        scores = (*defined_scores(report.scores), *self._further(self._examples, ordered), loss)
+        scores = (*defined_scores(report.scores), *self._further(self._examples, ordered), *adjusted, loss)
         return Validation(scores, time.monotonic() - started)
 
     def _gather(self, predictions: list[tuple[int, Any]], ranks: Ranks) -> list[tuple[int, Any]]:

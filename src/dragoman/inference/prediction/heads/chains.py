@@ -11,6 +11,9 @@ from dragoman.inference.prediction.heads.inputs import ModelInput
 from dragoman.models.heads.tagging import ChainOutput
 from dragoman.nn.linear_chain import ChainScores
 
+_SENTENCES = 256
+"""Number of sentences of similar length that are decoded together."""
+
 
 @dataclass(frozen=True)
 class TagSequence:
@@ -44,6 +47,24 @@ def join_inputs(sequences: Sequence[TagSequence], inputs: Sequence[ModelInput]) 
     words = [torch.from_numpy(one.emissions[list(each.places)]) for one, each in zip(sequences, inputs, strict=True)]
     emissions, chain = torch.cat(words), sequences[0].chain
     return TagSequence(emissions.numpy(), chain, *_decode(chain, [emissions])[0])
+
+
+def lower_tag(
+    sequences: Sequence[TagSequence], inputs: Sequence[ModelInput], tag: int, amount: float
+) -> list[TagSequence]:
+    """Return the best sequences if the score of one tag is lower at every token."""
+    change = np.zeros(sequences[0].emissions.shape[1], np.float32)
+    change[tag] = amount
+    lowered = [one.emissions - change for one in sequences]
+    words = [torch.from_numpy(row[list(each.places)]) for row, each in zip(lowered, inputs, strict=True)]
+    found: list[TagSequence | None] = [None] * len(sequences)
+    order = sorted(range(len(words)), key=lambda number: len(words[number]))
+    for start in range(0, len(order), _SENTENCES):
+        chosen = order[start : start + _SENTENCES]
+        chain = sequences[0].chain
+        for number, decoded in zip(chosen, _decode(chain, [words[number] for number in chosen]), strict=True):
+            found[number] = TagSequence(lowered[number], chain, *decoded)
+    return [each for each in found if each is not None]
 
 
 def _decode(chain: ChainScores, words: Sequence[torch.Tensor]) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
