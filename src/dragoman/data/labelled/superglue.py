@@ -13,12 +13,15 @@ The identifier of an example is the `idx` of its parts, joined by hyphens. BoolQ
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 from dragoman.base.errors import DataError
 
 _Example = tuple[tuple[str, ...], str | None, str | None]
 _Convert = Callable[[dict[str, Any], str], Iterator[_Example]]
+
+TaskWithChoices = Literal["COPA", "MultiRC", "ReCoRD"]
+"""The tasks whose questions have several examples, one per choice."""
 
 _COPA_QUESTIONS = {"cause": "What was the cause of this?", "effect": "What happened as a result?"}
 _PLACEHOLDER = "@placeholder"
@@ -30,18 +33,29 @@ def task_of(entry: dict[str, Any]) -> _Convert | None:
     The function is called with an object and its file and line, for messages. It raises DataError for an invalid
     object.
     """
-    passage = entry.get("passage")
-    if isinstance(passage, dict) and "questions" in passage:
-        return _guarded(_expand_multirc)
-    if isinstance(passage, dict) and "entities" in passage and "qas" in entry:
-        return _guarded(_expand_record)
-    if {"premise", "choice1", "choice2", "question"} <= entry.keys():
-        return _guarded(_expand_copa)
+    if (task := task_with_choices(entry)) is not None:
+        return _guarded({"COPA": _expand_copa, "MultiRC": _expand_multirc, "ReCoRD": _expand_record}[task])
     if {"word", "sentence1", "sentence2", "start1", "start2"} <= entry.keys():
         return _guarded(_expand_wic)
     if isinstance(entry.get("target"), dict) and "span1_text" in entry["target"]:
         return _guarded(_expand_wsc)
     return None
+
+
+def task_with_choices(entry: dict[str, Any]) -> TaskWithChoices | None:
+    """Return the task of an object whose questions have several choices; None for another object."""
+    passage = entry.get("passage")
+    if isinstance(passage, dict) and "questions" in passage:
+        return "MultiRC"
+    if isinstance(passage, dict) and "entities" in passage and "qas" in entry:
+        return "ReCoRD"
+    return "COPA" if {"premise", "choice1", "choice2", "question"} <= entry.keys() else None
+
+
+def distinct_entities(passage: dict[str, Any]) -> list[str]:
+    """Return the texts of the entities of a passage of ReCoRD, each once."""
+    spans = [(int(span["start"]), int(span["end"])) for span in passage["entities"]]
+    return list(dict.fromkeys(str(passage["text"])[start : end + 1] for start, end in spans))  # the end is inclusive
 
 
 def _guarded(expand: Callable[[dict[str, Any]], Iterator[_Example]]) -> _Convert:
@@ -75,8 +89,7 @@ def _expand_multirc(entry: dict[str, Any]) -> Iterator[_Example]:
 
 def _expand_record(entry: dict[str, Any]) -> Iterator[_Example]:
     passage = str(entry["passage"]["text"])
-    spans = [(int(span["start"]), int(span["end"])) for span in entry["passage"]["entities"]]
-    entities = list(dict.fromkeys(passage[start : end + 1] for start, end in spans))  # the end is inclusive
+    entities = distinct_entities(entry["passage"])
     for question in entry["qas"]:
         answers = None if question.get("answers") is None else {str(answer["text"]) for answer in question["answers"]}
         if answers is not None and not answers & set(entities):

@@ -30,7 +30,7 @@ def score_labels(
     DataError with file and line if a label is missing, or if the files have different numbers of labels.
     """
     gold = _read_gold(test, settings)
-    sides = [_in_order(gold, read_label_file(path)) for path in hypotheses]
+    sides = [in_order(gold, read_label_file(path)) for path in hypotheses]
     if (task or _recognise(gold, sides)) == "regression":
         values = list(map(_number, gold))
         return [regression_report(values, list(map(_number, each))) for each in sides]
@@ -59,7 +59,7 @@ def _has_labels_alone(path: Path) -> bool:
     return has_only_labels(first.split(separator)) or not (separator in first or is_marked)
 
 
-def _in_order(gold: Sequence[LabelledText], predicted: Sequence[LabelledText]) -> list[LabelledText]:
+def in_order(gold: Sequence[LabelledText], predicted: Sequence[LabelledText]) -> list[LabelledText]:
     """Return the predictions in the order of the examples, by the same identifiers or by numbers from 0 or 1.
 
     Predictions, or examples, without identifiers are in the same order.

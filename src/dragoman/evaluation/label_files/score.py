@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from dragoman.base.errors import ConfigError, reject_options
-from dragoman.base.settings.load import Overrides
+from dragoman.base.settings.load import Overrides, all_overrides
 from dragoman.data.labelled.conll import DOCUMENT_START
 from dragoman.data.labelled.rows import read_lines
+from dragoman.data.labelled.superglue import task_with_choices
 from dragoman.data.labelled.treebank import begins_tree, treebank_files
 from dragoman.evaluation.label_files.answers import score_answers
 from dragoman.evaluation.label_files.classes import score_labels
+from dragoman.evaluation.label_files.superglue import score_superglue
 from dragoman.evaluation.label_files.tags import score_tags
 from dragoman.evaluation.label_files.trees import score_trees
 from dragoman.metrics.labels.report import Report
@@ -55,6 +57,8 @@ def score_label_files(
         return score_trees(test, hypotheses, settings, parameters)
     if chosen == "question_answering":
         return score_answers(test, hypotheses, settings)
+    if chosen in (None, "classification") and not all_overrides(settings) and _has_choices(test):
+        return score_superglue(test, hypotheses)
     return score_labels(test, hypotheses, settings, chosen)
 
 
@@ -70,6 +74,16 @@ def _recognise(path: Path) -> LabelTask | None:
     if begins_tree(content[0]):
         return "parsing"
     return "tagging" if _is_tagged(path, lines) else None
+
+
+def _has_choices(path: Path) -> bool:
+    """Return whether the questions of a file have several choices, as in three tasks of SuperGLUE."""
+    first = next((line for _, line in read_lines(path, "utf-8") if line.strip()), "")
+    try:
+        entry = json.loads(first) if first.lstrip().startswith("{") else {}
+    except ValueError:  # reported when the labels are read
+        return False
+    return task_with_choices(entry) is not None
 
 
 def _recognise_json(content: Sequence[str]) -> LabelTask | None:

@@ -83,7 +83,7 @@ def classification_report(
         confusion=confusion,
         warnings=_class_warnings(confusion),
         resampled=resampled,
-        gold_digest=_digest(gold),
+        gold_digest=digest_of(gold),
     )
 
 
@@ -123,7 +123,7 @@ def regression_report(
         ),
         warnings={"constant": f"{reason}, so the correlations are undefined"} if reason else {},
         resampled=resampled,
-        gold_digest=_digest(correct.tolist()),
+        gold_digest=digest_of(correct.tolist()),
     )
 
 
@@ -200,7 +200,7 @@ def tagging_report(
         confusion=confusion,
         warnings=warnings,
         resampled=resampled,
-        gold_digest=_digest([list(tags) for tags in gold]),
+        gold_digest=digest_of([list(tags) for tags in gold]),
     )
 
 
@@ -263,7 +263,7 @@ def answer_report(
         warnings=_answer_warnings(predicted),
         thresholds=thresholds,
         resampled=resampled,
-        gold_digest=_digest([list(correct) for correct in answers]),
+        gold_digest=digest_of([list(correct) for correct in answers]),
     )
 
 
@@ -331,5 +331,6 @@ def _answer_warnings(predicted: Sequence[str]) -> dict[str, str]:
     return {}
 
 
-def _digest(gold: Sequence[object]) -> str:
+def digest_of(gold: Sequence[object]) -> str:
+    """Return a digest of correct labels, as in `Report`."""
     return hashlib.sha256(json.dumps(list(gold)).encode()).hexdigest()
