@@ -7,6 +7,8 @@ from torch import Tensor
 def matmul_dtype(states: Tensor) -> torch.dtype:
     """Return the dtype of matrix products of `states`: the autocast dtype if autocast is enabled, else their dtype."""
     device_type = states.device.type
+    if states.is_meta:  # autocast does not know this device
+        return states.dtype
     return torch.get_autocast_dtype(device_type) if torch.is_autocast_enabled(device_type) else states.dtype
 
 

@@ -1,9 +1,10 @@
 """Description of a model: parts with shapes and parameter counts, operations per token, and memory use."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -11,7 +12,16 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 from dragoman.base.errors import ConfigError
-from dragoman.models.description.footprint import Footprint, evaluate_polynomial, measure_footprint
+from dragoman.models.description.deep_stacks import deep_sides, extrapolate
+from dragoman.models.description.footprint import (
+    Footprint,
+    evaluate_polynomial,
+    fit_footprint,
+    measure_footprint,
+    measure_trials,
+    trial_lengths,
+)
+from dragoman.models.initialisation import without_storage
 from dragoman.models.interface import LengthLimit, has_decoder, tensors
 from dragoman.models.parts import count_active_parameters, count_parameters
 from dragoman.models.settings import ModelSettings
@@ -107,11 +117,11 @@ def describe_model(config: ModelSettings, sizes: VocabularySizes, length: int, d
     """Describe the model of `config.build_for(sizes)` for `length` tokens per side, with parts down to `depth`.
 
     Parameters are not initialised, and storage is allocated only if a module requires it, as recurrences, linear
-    attention, additive attention over long texts and mixtures of experts do. Raises ConfigError for the same settings
-    as `config.build_for`, and for a length beyond the model's positions.
+    attention, additive attention over long texts and mixtures of experts do. Operations and memory of deep stacks of
+    equal layers are extrapolated from shallow ones. Raises ConfigError for the same settings as `config.build_for`, and
+    for a length beyond the model's positions.
     """
-    with torch.device("meta"):
-        model = config.build_for(sizes).to("meta")
+    model = _without_values(config, sizes)
     for limit in model.limits:
         if limit.positions is not None and length > limit.positions:
             raise ConfigError(
@@ -123,9 +133,10 @@ def describe_model(config: ModelSettings, sizes: VocabularySizes, length: int, d
     count, active = count_parameters(model), count_active_parameters(model)
     trained = sum(parameter.numel() for parameter in parameters if parameter.requires_grad)
     operations, footprint = Operations(0.0, 0.0, 0.0), Footprint(0, (), (), (), ())
-    if trained:
-        with torch.device("meta"):
-            small = config.build_for(small_sizes(sizes))
+    if trained and deep_sides(config):
+        operations, footprint = _extrapolated_costs(config, sizes, length)
+    elif trained:
+        small = _without_values(config, small_sizes(sizes))
         operations = count_model_operations(model, length)  # afterwards, tied parameters are separate
         footprint = measure_footprint(small.to_empty(device="cpu"), length, training=True)
     return Description(
@@ -143,13 +154,37 @@ def describe_model(config: ModelSettings, sizes: VocabularySizes, length: int, d
     )
 
 
+def _extrapolated_costs(config: ModelSettings, sizes: VocabularySizes, length: int) -> tuple[Operations, Footprint]:
+    """Return the costs of a model with a deep stack."""
+    lengths = trial_lengths(_without_values(config, small_sizes(sizes)), length)
+
+    def measure(shallow: ModelSettings) -> np.ndarray:
+        operations = count_model_operations(_without_values(shallow, sizes), length)
+        small = _without_values(shallow, small_sizes(sizes))
+        try:
+            with torch.device("meta"):
+                memory = measure_trials(small, lengths, training=True)
+        except (NotImplementedError, RuntimeError):
+            memory = measure_trials(small.to_empty(device="cpu"), lengths, training=True)
+        return np.array([*astuple(operations), *memory.flatten()])
+
+    costs = extrapolate(config, measure)
+    return Operations(*map(float, costs[:3])), fit_footprint(length, lengths, costs[3:].reshape(len(lengths), -1))
+
+
+def _without_values(config: ModelSettings, sizes: VocabularySizes) -> Any:
+    """Build a model on the meta device."""
+    with without_storage():
+        return config.build_for(sizes).to("meta")
+
+
 def count_operations(config: ModelSettings, sizes: VocabularySizes, length: int) -> Operations:
     """Count the operations of the model of `config.build_for(sizes)`.
 
     length: tokens per side; at most the model's number of positions is used.
     """
     with torch.device("meta"):
-        return count_model_operations(config.build_for(sizes).to("meta"), length)
+        return count_model_operations(_without_values(config, sizes), length)
 
 
 def count_decoder_operations(config: ModelSettings, sizes: VocabularySizes, length: int) -> float:
@@ -157,8 +192,7 @@ def count_decoder_operations(config: ModelSettings, sizes: VocabularySizes, leng
 
     length: tokens per text; at most the decoder's number of positions is used.
     """
-    with torch.device("meta"):
-        model = config.build_for(sizes).to("meta").eval()
+    model = _without_values(config, sizes).eval()
     positions = model.limits.target.positions
     length = length if positions is None else min(length, positions)
     decoder = model.decoder.to_empty(device="cpu")

@@ -1,7 +1,7 @@
 """Estimates of a model's memory use per sentence, extrapolated from measurements on short sentences."""
 
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -52,12 +52,22 @@ def measure_footprint(model: Any, longest: int, training: bool) -> Footprint:
     training: also measure the activations kept for the backward pass. The training mode, the buffers and the random
     state are restored afterwards.
     """
+    lengths = trial_lengths(model, longest)
+    return fit_footprint(longest, lengths, measure_trials(model, lengths, training))
+
+
+def trial_lengths(model: Model, longest: int) -> list[int]:
+    """Return the numbers of tokens of the sentences that `measure_footprint` runs, the shortest first."""
+    max_length = _measured_length(longest)
+    limit = min((limit.positions for limit in model.limits if limit.positions is not None), default=max_length)
+    return sorted({max(1, min(max_length, limit) // divisor) for divisor in (1, 2, 4)})
+
+
+def measure_trials(model: Any, lengths: Sequence[int], training: bool) -> np.ndarray:
+    """Return the bytes (lengths, 4) of single sentences: the values of `Footprint`'s polynomials. See there."""
     was_training = model.training
     buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
     state = torch.get_rng_state()
-    max_length = min(max(longest, 16), LONG_TRIAL)
-    limit = min((limit.positions for limit in model.limits if limit.positions is not None), default=max_length)
-    lengths = sorted({max(1, min(max_length, limit) // divisor) for divisor in (1, 2, 4)})
     measurements = []
     try:
         for length in lengths:
@@ -77,8 +87,17 @@ def measure_footprint(model: Any, longest: int, training: bool) -> Footprint:
         for name, buffer in model.named_buffers():
             if name in buffers and buffer.shape == buffers[name].shape:
                 buffer.copy_(buffers[name])
-    columns = np.array(measurements, np.float64).T
-    return Footprint(max_length, *(_fit(np.array(lengths, np.float64), column) for column in columns))
+    return np.array(measurements, np.float64)
+
+
+def fit_footprint(longest: int, lengths: Sequence[int], measurements: np.ndarray) -> Footprint:
+    """Return the footprint that fits the measurements (lengths, 4) of trials for up to `longest` tokens."""
+    columns = measurements.T
+    return Footprint(_measured_length(longest), *(_fit(np.array(lengths, np.float64), column) for column in columns))
+
+
+def _measured_length(longest: int) -> int:
+    return min(max(longest, 16), LONG_TRIAL)
 
 
 def _measure_inference(model: Model, trial: Trial) -> tuple[int, int, int]:

@@ -130,13 +130,15 @@ class Family(Config):
     """The base class of the configs of encoders and decoders.
 
     default_positions: the position scheme used if the settings of the model do not specify one. has_self_attention:
-    whether layers use self-attention. compilable: whether torch.compile speeds up some layers. recurrent: whether the
-    state has a constant size, so that texts of any length can be processed.
+    whether layers use self-attention. compilable: whether torch.compile speeds up some layers. has_equal_layers:
+    whether all layers after the first cost the same. recurrent: whether the state has a constant size, so that texts of
+    any length can be processed.
     """
 
     default_positions: ClassVar[PositionScheme] = NoPositionsConfig()
     has_self_attention: ClassVar[bool] = False
     compilable: ClassVar[bool] = False
+    has_equal_layers: ClassVar[bool] = False
     recurrent: ClassVar[bool] = False
 
     @property

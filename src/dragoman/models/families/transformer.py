@@ -84,6 +84,7 @@ class TransformerEncoderConfig(_Layers, EncoderFamily):
     default_positions: ClassVar[PositionScheme] = SinusoidalConfig()
     has_self_attention: ClassVar[bool] = True
     compilable: ClassVar[bool] = True
+    has_equal_layers: ClassVar[bool] = True
 
     attention: SelfAttentionConfig = Field(SoftAttentionConfig(), description="Self-attention mechanism.")
 
@@ -108,6 +109,7 @@ class TransformerDecoderConfig(_Layers, DecoderFamily):
     default_positions: ClassVar[PositionScheme] = SinusoidalConfig()
     has_self_attention: ClassVar[bool] = True
     compilable: ClassVar[bool] = True
+    has_equal_layers: ClassVar[bool] = True
     without_source: ClassVar[Mapping[str, Any]] = {"cross_attention": None}
 
     cross_attention: SourceAttentionConfig | None = Field(
