@@ -222,6 +222,41 @@ def test_the_tasks_of_superglue(tmp_path: Path) -> None:
     assert read(tmp_path, lines({**wsc, "label": None}), "x.jsonl", labelled=False)[0][-1] is None
 
 
+def test_russian_superglue_is_read_as_superglue(tmp_path: Path) -> None:
+    """Objects with the keys of its files (Shavrina et al. 2020), and the readers that they choose."""
+
+    def text(task: str, **entry: Any) -> list[Any]:
+        return read(tmp_path, lines({"idx": 0, **entry}), f"{task}.jsonl")
+
+    terra = {"premise": "Дождь идёт.", "hypothesis": "Сухо.", "label": "not_entailment"}
+    assert text("TERRa", **terra) == [("Дождь идёт.", "Сухо.", "not_entailment")]
+    rcb = {"verb": "знать", "negation": "no_negation", "genre": "kp"}
+    assert text("RCB", **terra, **rcb) == [("Дождь идёт.", "Сухо.", "not_entailment")]
+    boolq = {"question": "Мокро ли?", "passage": "Дождь идёт.", "label": True}
+    assert text("DaNetQA", **boolq) == [("Мокро ли?", "Дождь идёт.", "true")]
+    choices = {"choice1": "Шёл дождь.", "choice2": "Было сухо.", "question": "cause", "label": 0}
+    assert [each[1:] for each in text("PARus", premise="Мокро.", **choices)] == [
+        ("Шёл дождь.", "1"),
+        ("Было сухо.", "0"),
+    ]
+    senses = {"start1": 0, "end1": 7, "start2": 3, "end2": 10, "gold_sense1": 1, "gold_sense2": 2}
+    pair = {"word": "дорожка", "sentence1": "Дорожка тут.", "sentence2": "На дорожку!"}
+    assert text("RUSSE", **pair, **senses, label=False) == [("*Дорожка* тут.", "На *дорожку*!", "false")]
+    spans = {"span1_text": "Женя", "span1_index": 0, "span2_text": "она", "span2_index": 2}
+    rwsd = {"text": "Женя спит, она устала.", "target": spans, "label": True}
+    assert text("RWSD", **rwsd) == [("*Женя* спит, #она# устала.", "true")]
+    answers = [{"idx": 0, "text": "Женя", "label": 1}, {"idx": 1, "text": "Саша", "label": 0}]
+    passage = {"text": "(1) Женя спит.", "questions": [{"idx": 0, "question": "Кто спит?", "answers": answers}]}
+    assert text("MuSeRC", passage=passage) == [
+        ("(1) Женя спит.", "Кто спит? Женя", "1"),
+        ("(1) Женя спит.", "Кто спит? Саша", "0"),
+    ]
+    entities = [{"start": 0, "end": 4, "text": "Женя"}, {"start": 11, "end": 15, "text": "Саша"}]
+    query = {"query": "@placeholder спит.", "idx": 0, "answers": [{"start": 0, "end": 4, "text": "Женя"}]}
+    rucos = {"source": "Lenta", "passage": {"text": "Женя спит, Саша нет.", "entities": entities}, "qas": [query]}
+    assert [each[1:] for each in text("RuCoS", **rucos)] == [("Женя спит.", "1"), ("Саша спит.", "0")]
+
+
 def test_errors_of_superglue_name_the_line(tmp_path: Path) -> None:
     wic = {
         "word": "x",

@@ -8,6 +8,9 @@
 | WiC | two sentences, the word between asterisks | true or false | one |
 | WSC | a text, the noun between asterisks, the pronoun between number signs | true or false | one |
 
+The tasks of Russian SuperGLUE (Shavrina et al. 2020) with the same keys are read alike: PARus, MuSeRC, RuCoS, RUSSE and
+RWSD.
+
 The identifier of an example is the `idx` of its parts, joined by hyphens. BoolQ, CB and RTE need no conversion.
 """
 
@@ -53,9 +56,8 @@ def task_with_choices(entry: dict[str, Any]) -> TaskWithChoices | None:
 
 
 def distinct_entities(passage: dict[str, Any]) -> list[str]:
-    """Return the texts of the entities of a passage of ReCoRD, each once."""
-    spans = [(int(span["start"]), int(span["end"])) for span in passage["entities"]]
-    return list(dict.fromkeys(str(passage["text"])[start : end + 1] for start, end in spans))  # the end is inclusive
+    """Return the texts of the entities of a passage of ReCoRD or RuCoS, each once."""
+    return list(dict.fromkeys(_entity(str(passage["text"]), span) for span in passage["entities"]))
 
 
 def _guarded(expand: Callable[[dict[str, Any]], Iterator[_Example]]) -> _Convert:
@@ -98,6 +100,11 @@ def _expand_record(entry: dict[str, Any]) -> Iterator[_Example]:
             label = None if answers is None else str(int(entity in answers))
             query = str(question["query"]).replace(_PLACEHOLDER, entity)
             yield (passage, query), label, _identify(entry.get("idx"), question.get("idx"), number)
+
+
+def _entity(passage: str, span: dict[str, Any]) -> str:
+    """Return the text of an entity: its own in RuCoS; in ReCoRD, that of its positions, whose end is inclusive."""
+    return str(span["text"]) if "text" in span else passage[int(span["start"]) : int(span["end"]) + 1]
 
 
 def _expand_wic(entry: dict[str, Any]) -> Iterator[_Example]:
