@@ -1,4 +1,4 @@
-"""Norms of gradients at source positions: which states a loss can change (Britz et al. 2017; Pascanu et al. 2013)."""
+"""Norms of gradients at source positions: which states a loss can change (Pascanu et al. 2013)."""
 
 from typing import Any
 

@@ -14,6 +14,9 @@ from dragoman.base.files import atomic_write
 
 FOLDER = Path("runs/lecture")
 
+SEED = 1
+"""The seed of the models and of the pages' own trainings. `benchmarks/lecture_seeds.py` changes it."""
+
 _LONGEST = 8
 """Maximum number of English words. Short sentences are learned in seconds."""
 
@@ -67,6 +70,7 @@ def recipe(name: str) -> dict[str, Any]:
         data = {"train": train, "valid": valid, "source_language": "en", "target_language": "de"}
     return {
         "task": {"kind": kind},
+        **({} if kind == "language_model" else {"systems": []}),  # the network alone, also on a small corpus
         "data": {
             **data,
             "batch": {"tokens": 768},
@@ -75,7 +79,7 @@ def recipe(name: str) -> dict[str, Any]:
         "text": {"subword": {"kind": "word"}},
         "model": {"preset": "tiny", "width": 64, "dropout": 0.05, **_MODELS[name]},
         "train": {
-            "seed": 1,
+            "seed": SEED,
             "device": "cpu",
             "precision": "float32",
             "threads": 1,
