@@ -53,6 +53,12 @@ def test_a_start_position_selects_a_slice(start: int) -> None:
     torch.testing.assert_close(fresh, sinusoids(start + 5, 12)[start:])
 
 
+@pytest.mark.parametrize(("first", "length", "start"), [(2, 5, 0), (2, 511, 3), (1000, 4, 1)])
+def test_the_first_position_has_any_number(first: int, length: int, start: int) -> None:
+    scheme = SinusoidalConfig(first=first, limit=start + length).encoding(12)
+    assert torch.equal(added(scheme, length, start), sinusoids(first + start + length, 12)[first + start :])
+
+
 def test_a_table_that_grew_in_translation_can_be_used_in_training() -> None:
     scheme = Sinusoidal(8)
     with torch.inference_mode():

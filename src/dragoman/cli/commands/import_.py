@@ -11,7 +11,6 @@ from dragoman.cli.options import Quiet
 
 @command(
     "dragoman import Helsinki-NLP/opus-mt-en-de --allow-pickle --out models/en-de",
-    "dragoman import facebook/nllb-200-distilled-600M --allow-pickle --from sw --to de --out models/sw-de",
     "dragoman import news.arpa --out models/news --vocabulary-of runs/en-de",
 )
 def import_model(
