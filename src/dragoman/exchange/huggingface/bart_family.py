@@ -1,13 +1,20 @@
-"""The settings that BART and Marian models have in common: Hugging Face's Marian class is a variant of BART's."""
+"""The settings that BART, M2M-100 and Marian models have in common: Hugging Face's classes are variants of BART's."""
 
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 from pydantic import Field
 
 from dragoman.base.errors import ModelError
-from dragoman.base.log import warn
-from dragoman.exchange.huggingface.settings import ACTIVATIONS, FolderSettings
+from dragoman.base.log import info, warn
+from dragoman.exchange.huggingface.settings import (
+    ACTIVATIONS,
+    FolderSettings,
+    check_activation,
+    check_architecture,
+    parse_json_settings,
+)
 from dragoman.models.families.transformer import TransformerDecoderConfig, TransformerEncoderConfig
 from dragoman.models.kinds.encoder_decoder import ModelConfig
 
@@ -59,6 +66,38 @@ class BartFamilySettings(FolderSettings):
             "feedforward": getattr(self, f"{side}_ffn_dim"),
             "activation": ACTIVATIONS[self.activation_function],
         }
+
+
+E = TypeVar("E", bound="EndStartSettings")
+
+
+class EndStartSettings(BartFamilySettings):
+    """The keys of the families whose decoders start with the end symbol: BART and M2M-100."""
+
+    pad_token_id: int = 1
+    bos_token_id: int = 0
+    eos_token_id: int = 2
+    decoder_start_token_id: int = 2
+
+
+def read_end_start_settings(
+    content: Mapping[str, Any], settings: type[E], architectures: tuple[str, ...], path: Path
+) -> E:
+    """Return the settings in the content of `config.json`.
+
+    architectures: the supported classes of Hugging Face. Raises ModelError for invalid or unsupported values.
+    """
+    read = parse_json_settings(content, settings, path)
+    check_activation(read.activation_function, "activation_function", path)
+    check_architecture(read, architectures, path)
+    if read.decoder_start_token_id != read.eos_token_id:
+        raise ModelError(
+            f"{path}: decoder_start_token_id is {read.decoder_start_token_id}, but only decoders that start with "
+            f"the end symbol, {read.eos_token_id}, are supported"
+        )
+    if read.encoder_layerdrop or read.decoder_layerdrop:
+        info(f"{path}: layer drop is ignored, because it affects training only")
+    return read
 
 
 def shared_json(model: ModelConfig, name: str, activations: Mapping[str, str]) -> dict[str, Any]:

@@ -183,8 +183,7 @@ def count_operations(config: ModelSettings, sizes: VocabularySizes, length: int)
 
     length: tokens per side; at most the model's number of positions is used.
     """
-    with torch.device("meta"):
-        return count_model_operations(_without_values(config, sizes), length)
+    return count_model_operations(_without_values(config, sizes), length)
 
 
 def count_decoder_operations(config: ModelSettings, sizes: VocabularySizes, length: int) -> float:

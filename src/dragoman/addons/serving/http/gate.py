@@ -185,9 +185,9 @@ _PROXY_PREFIXES = tuple(
 
 
 def _header_key(request: Request) -> str | None:
-    """Return the key in the header `Authorization: Bearer …`, or None if there is none.
+    """Return the key in the header `Authorization: Bearer KEY`; None without the header or with an empty key.
 
-    Clients with an empty field for the key send the header without one.
+    Clients whose field for the key is empty send the header with an empty key.
     """
     kind, _, key = request.headers.get("authorization", "").partition(" ")
     return (key.strip() or None) if kind.lower() == "bearer" else None

@@ -6,25 +6,22 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from dragoman.base.errors import ModelError
-from dragoman.base.log import info
-from dragoman.exchange.huggingface.bart_family import BartFamilySettings, shared_json, warn_of_single_dropout
+from dragoman.exchange.huggingface.bart_family import (
+    EndStartSettings,
+    read_end_start_settings,
+    shared_json,
+    warn_of_single_dropout,
+)
 from dragoman.exchange.huggingface.files import CONFIG
 from dragoman.exchange.huggingface.round_trip import check_same_settings
-from dragoman.exchange.huggingface.settings import (
-    ACTIVATION_NAMES,
-    check_activation,
-    check_architecture,
-    parse_json_settings,
-    parse_section,
-)
+from dragoman.exchange.huggingface.settings import ACTIVATION_NAMES, parse_section
 from dragoman.models.kinds.encoder_decoder import ModelConfig
 
 ARCHITECTURES = ("BartForConditionalGeneration", "BartModel")
 _NOT_COMPARED = ("preset", "embeddings.", "dropout.embedding")
 
 
-class BartSettings(BartFamilySettings):
+class BartSettings(EndStartSettings):
     """The keys of `config.json` that determine the computation, with Hugging Face's defaults. Other keys are ignored.
 
     The last keys must have their default values. Other values describe models that Hugging Face's class cannot compute,
@@ -32,10 +29,6 @@ class BartSettings(BartFamilySettings):
     """
 
     vocab_size: int = Field(50265, ge=1)
-    pad_token_id: int = 1
-    bos_token_id: int = 0
-    eos_token_id: int = 2
-    decoder_start_token_id: int = 2
     normalize_before: Literal[False] = False
     normalize_embedding: Literal[True] = True
     add_final_layer_norm: Literal[False] = False
@@ -45,17 +38,7 @@ class BartSettings(BartFamilySettings):
 
 def read_settings(content: Mapping[str, Any], path: Path) -> BartSettings:
     """Return the settings in the content of `config.json`. Raises ModelError for invalid or unsupported values."""
-    settings = parse_json_settings(content, BartSettings, path)
-    check_activation(settings.activation_function, "activation_function", path)
-    check_architecture(settings, ARCHITECTURES, path)
-    if settings.decoder_start_token_id != settings.eos_token_id:
-        raise ModelError(
-            f"{path}: decoder_start_token_id is {settings.decoder_start_token_id}, but only decoders that start with "
-            f"the end symbol, {settings.eos_token_id}, are supported"
-        )
-    if settings.encoder_layerdrop or settings.decoder_layerdrop:
-        info(f"{path}: layer drop is ignored, because it affects training only")
-    return settings
+    return read_end_start_settings(content, BartSettings, ARCHITECTURES, path)
 
 
 def model_section(settings: BartSettings, projection_bias: bool, excluded: Sequence[int], path: Path) -> ModelConfig:

@@ -7,18 +7,15 @@ from typing import Any, Literal
 from pydantic import Field
 from torch import Tensor
 
-from dragoman.base.errors import ModelError
-from dragoman.base.log import info
-from dragoman.exchange.huggingface.bart_family import BartFamilySettings, shared_json, warn_of_single_dropout
+from dragoman.exchange.huggingface.bart_family import (
+    EndStartSettings,
+    read_end_start_settings,
+    shared_json,
+    warn_of_single_dropout,
+)
 from dragoman.exchange.huggingface.files import CONFIG
 from dragoman.exchange.huggingface.round_trip import check_same_settings
-from dragoman.exchange.huggingface.settings import (
-    ACTIVATION_NAMES,
-    check_activation,
-    check_architecture,
-    parse_json_settings,
-    parse_section,
-)
+from dragoman.exchange.huggingface.settings import ACTIVATION_NAMES, parse_section
 from dragoman.models.kinds.encoder_decoder import ModelConfig
 from dragoman.nn.positions.sinusoidal import sinusoids
 
@@ -30,17 +27,13 @@ _ROUNDING = 4e-6
 _NOT_COMPARED = ("preset", "embeddings.", "dropout.embedding")
 
 
-class M2M100Settings(BartFamilySettings):
+class M2M100Settings(EndStartSettings):
     """The keys of `config.json` that determine the computation, with Hugging Face's defaults. Other keys are ignored.
 
     Tables that are not tied, and a mixture of experts (NLLB-MoE has its own `model_type`), are not supported.
     """
 
     vocab_size: int = Field(128112, ge=1)
-    pad_token_id: int = 1
-    bos_token_id: int = 0
-    eos_token_id: int = 2
-    decoder_start_token_id: int = 2
     d_model: int = Field(1024, ge=4, multiple_of=2)
     activation_function: str = "relu"
     attention_dropout: float = Field(0.1, ge=0, lt=1)
@@ -66,17 +59,7 @@ class M2M100Settings(BartFamilySettings):
 
 def read_settings(content: Mapping[str, Any], path: Path) -> M2M100Settings:
     """Return the settings in the content of `config.json`. Raises ModelError for invalid or unsupported values."""
-    settings = parse_json_settings(content, M2M100Settings, path)
-    check_activation(settings.activation_function, "activation_function", path)
-    check_architecture(settings, ARCHITECTURES, path)
-    if settings.decoder_start_token_id != settings.eos_token_id:
-        raise ModelError(
-            f"{path}: decoder_start_token_id is {settings.decoder_start_token_id}, but only decoders that start with "
-            f"the end symbol, {settings.eos_token_id}, are supported"
-        )
-    if settings.encoder_layerdrop or settings.decoder_layerdrop:
-        info(f"{path}: layer drop is ignored, because it affects training only")
-    return settings
+    return read_end_start_settings(content, M2M100Settings, ARCHITECTURES, path)
 
 
 def model_section(settings: M2M100Settings, path: Path) -> ModelConfig:
