@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+import pytest
 import torch
 
-from dragoman.checkpoint.tensors import load_tensors, save_tensors
+from dragoman.checkpoint.tensors import load_tensors, read_into, save_tensors
 
 
 def test_the_same_content_is_the_same_file_byte_for_byte(tmp_path: Path) -> None:
@@ -24,3 +25,19 @@ def test_tensors_without_metadata_are_saved_too(tmp_path: Path) -> None:
     save_tensors(tmp_path / "plain.safetensors", {"weight": torch.zeros(1)}, {})
     found, labels = load_tensors(tmp_path / "plain.safetensors")
     assert torch.equal(found["weight"], torch.zeros(1)) and labels == {}
+
+
+def test_large_tensors_are_read_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last block may be smaller; tensors of other types are converted."""
+    tensors = {
+        "table": torch.randn(11, 3),
+        "row": torch.randn(40),
+        "scalar": torch.tensor(2.5),
+        "empty": torch.zeros(0, 4),
+    }
+    save_tensors(tmp_path / "some.safetensors", tensors, {})
+    monkeypatch.setattr("dragoman.checkpoint.tensors._BLOCK", 24)
+    found = {name: torch.full_like(tensor, 7, dtype=torch.float64) for name, tensor in tensors.items()}
+    read_into(found, tmp_path / "some.safetensors")
+    for name, tensor in tensors.items():
+        assert torch.equal(found[name], tensor.double())

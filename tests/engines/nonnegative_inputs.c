@@ -13,7 +13,8 @@ static float largest_error(int nonnegative) {
     Matrix matrix;
     Team team = {.size = 1};
     QuantizedRows quantized = {0};
-    if (!matrix_pack(&matrix, weights, bias, PANEL, INPUTS, INT8, nonnegative)) return INFINITY;
+    MatrixSource source = {weights, bias, PANEL, INPUTS, PANEL};
+    if (!matrix_pack(&matrix, &source, INT8, nonnegative)) return INFINITY;
     if (!matmul(&team, &quantized, &matrix, x, INPUTS, y, PANEL, ROWS, STORE)) return INFINITY;
     for (int row = 0; row < ROWS; row++)
         for (int i = 0; i < PANEL; i++) error = fmaxf(error, fabsf(y[row * PANEL + i] - x[row * INPUTS + i]));

@@ -23,7 +23,7 @@ static float *draw_floats(size_t count, float scale) {
 enum { WIDTH = 32, HEADS = 2, HEAD = 16, INNER = 48, SIZE = 80, REQUESTS = 6, LIMIT = 14, BEAM = 4 };
 
 static MatrixSource matrix(int outputs, int inputs) {
-    return (MatrixSource){draw_floats((size_t)outputs * inputs, 0.5f), draw_floats((size_t)outputs, 0.2f), outputs, inputs};
+    return (MatrixSource){draw_floats((size_t)outputs * inputs, 0.5f), draw_floats((size_t)outputs, 0.2f), outputs, inputs, outputs};
 }
 
 static NormSource norm(int kind) {
@@ -104,9 +104,12 @@ static int states_are_the_same(Engine *engine, const Request *requests, const fl
 int main(void) {
     for (int variant = 0; variant < 6; variant++) {
         LayerSource layers[2] = {layer(variant % 4, variant % 2), layer(variant % 4, variant % 2)};
-        StackSource stack = {layers, draw_floats(SIZE * WIDTH, 1), norm(variant % 2), 2, WIDTH, SIZE, variant % 2};
-        ModelSource model = {stack, stack, matrix(SIZE, WIDTH), variant / 3, 3};
-        Engine *engine = dragoman_open(&model);
+        StackSource stack = {draw_floats(SIZE * WIDTH, 1), norm(variant % 2), 1, 1, 2, 2, WIDTH, SIZE, variant % 2};
+        ModelSource source = {stack, stack, matrix(SIZE, WIDTH), variant / 3};
+        Model *model = dragoman_open(&source);
+        for (int number = 0; model && number < 4; number++)
+            if (dragoman_add_layer(model, number / 2, layers + number % 2) != SUCCESS) return 1;
+        Engine *engine = model ? dragoman_start(model, 3) : NULL;
         float *vectors = draw_floats(64 * WIDTH, 0.5f);
         Request requests[REQUESTS];
         memset(requests, 0, sizeof requests);
@@ -133,7 +136,8 @@ int main(void) {
         }
         if (!session_finds_the_same(engine, requests, options)) return 2;
         if (!states_are_the_same(engine, requests, vectors)) return 3;
-        dragoman_close(engine);
+        dragoman_stop(engine);
+        dragoman_close(model);
     }
     return 0;
 }

@@ -22,7 +22,7 @@ from dragoman.checkpoint.card.card import model_card
 from dragoman.checkpoint.card.languages import Samples
 from dragoman.checkpoint.meta import FORMAT_VERSION, Meta, dump_meta, parse_meta
 from dragoman.checkpoint.run_state import missing_model, training_process, warn_of_unfinished_run
-from dragoman.checkpoint.tensors import Shape, load_tensors, model_parameters, read_shapes, save_tensors
+from dragoman.checkpoint.tensors import Shape, model_parameters, read_into, read_shapes, save_tensors
 from dragoman.models.initialisation import SkipInitialValues
 from dragoman.models.kinds.registry import ModelKind, kind_of, parse_model
 from dragoman.models.settings import ModelSettings
@@ -205,10 +205,7 @@ def load_model_folder(folder: Path, device: torch.device, ability: str | None = 
     needed, free = sum(tensor.numel() * tensor.element_size() for tensor in expected.values()), available_memory()
     if needed > free:
         raise ResourceError(f"{path} needs {needed / 2**20:,.0f} MiB, but only {free / 2**20:,.0f} MiB are free")
-    stored, _ = load_tensors(path)
-    with torch.no_grad():
-        for name, tensor in expected.items():
-            tensor.copy_(stored[name])
+    read_into(expected, path)
     return LoadedModel(_move(model, device).eval(), tokenizers, _matching_meta(meta, labels, folder), config)
 
 

@@ -16,6 +16,9 @@ from torch import Tensor, nn
 from dragoman.base.errors import ModelError
 from dragoman.base.files import atomic_file, unwritable
 
+_BLOCK = 2**23
+"""Number of bytes of a tensor that are read at once."""
+
 _SIGNATURES = {
     b"PK\x03\x04": "a PyTorch pickle, which is never loaded because it can execute code: convert it to safetensors",
     b"\x80": "a pickle, which is never loaded because it can execute code: convert it to safetensors",
@@ -56,6 +59,24 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     """
     with _opened(path) as file:
         return {name: file.get_tensor(name) for name in sorted(file.keys())}, dict(file.metadata() or {})
+
+
+@torch.no_grad()
+def read_into(parameters: Mapping[str, Tensor], path: Path) -> None:
+    """Copy the tensors of a file into the parameters with the same names and shapes.
+
+    At most `_BLOCK` bytes are copied at a time, for each of which the file is opened: while it is open, what was read
+    stays in memory. Raises ModelError as `load_tensors` does.
+    """
+    for name, parameter in parameters.items():
+        if parameter.nbytes <= _BLOCK:
+            with _opened(path) as file:
+                parameter.copy_(file.get_tensor(name))
+            continue
+        rows = max(1, _BLOCK * len(parameter) // parameter.nbytes)
+        for start in range(0, len(parameter), rows):
+            with _opened(path) as file:
+                parameter[start : start + rows].copy_(file.get_slice(name)[start : start + rows])
 
 
 def read_shapes(path: Path) -> tuple[dict[str, Shape], dict[str, str]]:

@@ -23,9 +23,18 @@ LANES = 16
 
 
 class Matrix(Structure):
-    """A matrix and a bias. weights: (outputs, inputs), NULL if the matrix does not exist. bias: (outputs)."""
+    """A matrix and a bias. weights: (rows, inputs), NULL if the matrix does not exist. bias: (outputs).
 
-    _fields_ = (("weights", c_void_p), ("bias", c_void_p), ("outputs", c_int32), ("inputs", c_int32))
+    Outputs beyond the rows have weights of zero.
+    """
+
+    _fields_ = (
+        ("weights", c_void_p),
+        ("bias", c_void_p),
+        ("outputs", c_int32),
+        ("inputs", c_int32),
+        ("rows", c_int32),
+    )
 
 
 class Norm(Structure):
@@ -79,15 +88,18 @@ class Layer(Structure):
 class Stack(Structure):
     """An encoder or decoder.
 
-    layer: an array of `layers` layers. tokens: (size, width). pre: whether norms are applied before the sublayers.
-    causal: whether an encoder's token attends only to itself and earlier tokens. segments: (N, width), added to the
-    token vectors, or NULL. embedding_norm: normalises the inputs of the first layer, unless its width is 0.
+    tokens: (size, width), multiplied by `scale`. begin: an id with the vector of the id `replaced`, or −1. pre: whether
+    norms are applied before the sublayers. causal: whether an encoder's token attends only to itself and earlier
+    tokens. segments: (N, width), added to the token vectors, or NULL. embedding_norm: normalises the inputs of the
+    first layer, unless its width is 0.
     """
 
     _fields_ = (
-        ("layer", POINTER(Layer)),
         ("tokens", c_void_p),
         ("norm", Norm),
+        ("scale", c_float),
+        ("begin", c_int32),
+        ("replaced", c_int32),
         ("layers", c_int32),
         ("width", c_int32),
         ("size", c_int32),
@@ -100,7 +112,7 @@ class Stack(Structure):
 
 
 class Model(Structure):
-    """A whole Transformer, which the library copies when the model is opened.
+    """A whole Transformer without its layers, which are added one by one.
 
     Without a decoder, `decoder` and `vocabulary` are zeros.
     """
@@ -110,7 +122,6 @@ class Model(Structure):
         ("decoder", Stack),
         ("vocabulary", Matrix),
         ("precision", c_int32),
-        ("threads", c_int32),
     )
 
 
@@ -248,7 +259,11 @@ def load(path: Path) -> ctypes.CDLL:
     """
     library = build.load(path, ENGINE)
     library.dragoman_open.argtypes, library.dragoman_open.restype = [POINTER(Model)], c_void_p
+    library.dragoman_add_layer.argtypes = [c_void_p, c_int32, POINTER(Layer)]
+    library.dragoman_add_layer.restype = c_int32
     library.dragoman_close.argtypes, library.dragoman_close.restype = [c_void_p], None
+    library.dragoman_start.argtypes, library.dragoman_start.restype = [c_void_p, c_int32], c_void_p
+    library.dragoman_stop.argtypes, library.dragoman_stop.restype = [c_void_p], None
     library.dragoman_encode.argtypes, library.dragoman_encode.restype = [c_void_p, POINTER(EncoderCall)], c_int32
     library.dragoman_translate.argtypes = [c_void_p, POINTER(Request), c_int32, POINTER(Options)]
     library.dragoman_translate.restype = c_int32

@@ -17,7 +17,6 @@ from dragoman.nn.positions.absolute import Added, Concatenated
 from dragoman.nn.positions.naive import Fraction
 from dragoman.nn.positions.rotary import Rotary, rotary_angles
 from dragoman.nn.positions.scheme import PositionEmbedding
-from dragoman.text.symbols import BOS, EOS
 
 Floats = NDArray[np.float32]
 
@@ -32,7 +31,9 @@ def padded_size(count: int) -> int:
 
 
 def pad_array(array: Floats, *shape: int) -> Floats:
-    """Return the array, padded with zeros to `shape`."""
+    """Return the array, padded with zeros to `shape`: the array itself if it has this shape."""
+    if array.shape == shape:
+        return array
     result = np.zeros(shape, np.float32)
     result[tuple(slice(0, size) for size in array.shape)] = array
     return result
@@ -44,10 +45,11 @@ def to_floats(tensor: Tensor) -> Floats:
     return array
 
 
-def token_vectors(embedding: Embedding) -> Floats:
-    """Return the first layer's input for each token, without positions and segments: (V, d).
+def token_vectors(embedding: Embedding) -> tuple[Floats, float]:
+    """Return a vector (V, d) for each token, and a factor: the first layer's inputs without positions and segments.
 
-    Raises UnsupportedModelError.
+    The vectors are those of the model itself if these are floats on the CPU. If `embedding.starts_with_end`, the input
+    of BOS is that of EOS. Raises UnsupportedModelError.
     """
     if type(embedding) is not Embedding:
         raise UnsupportedModelError(
@@ -60,10 +62,7 @@ def token_vectors(embedding: Embedding) -> Floats:
         raise UnsupportedModelError("the native engine does not support the positions of this model (model.positions)")
     if isinstance(getattr(positions, "encoding", None), Fraction):
         raise UnsupportedModelError("the native engine does not support model.positions.kind=fraction")
-    vectors = tokens.weight.detach().float() * embedding.scale
-    if embedding.starts_with_end:
-        vectors[BOS] = vectors[EOS]
-    return _layer_inputs(embedding, vectors)
+    return _layer_inputs(embedding, tokens.weight.detach().float()), embedding.scale
 
 
 def group_vectors(embedding: Embedding) -> Floats | None:

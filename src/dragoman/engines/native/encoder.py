@@ -3,7 +3,6 @@
 import ctypes
 from contextlib import nullcontext
 from threading import Lock
-from weakref import finalize
 
 import numpy as np
 import torch
@@ -30,8 +29,8 @@ class NativeEncoder:
     """The encoder of a model with a head. It implements `Encoder`.
 
     Texts are encoded without padding, so the states of a text are bit for bit independent of the other texts and of the
-    number of threads. Later changes of the model's parameters have no effect. Calls from several threads are computed
-    one after another.
+    number of threads. The parameters of the model must not change. Calls from several threads are computed one after
+    another.
     """
 
     def __init__(
@@ -51,9 +50,9 @@ class NativeEncoder:
         packing = Packing(stack)
         check_finite(model)
         self._library = library.load(compiled_library(instructions) if instructions else best_library())
-        self._model = packing.open(self._library, precision, threads)
-        self._close = finalize(self, self._library.dragoman_close, self._model)
-        self._positions, self._width, self._size = PositionTables(stack), model.width, packing.sizes[0]
+        self._packed = packing.open(self._library, precision)
+        self._engine = self._packed.start(self, threads)
+        self._positions, self._width, self._size = PositionTables(stack), model.width, self._packed.sizes[0]
         self._embedding = stack.embedding
         self._is_causal = isinstance(stack, TransformerDecoder)
         self._lock = Lock()
@@ -104,7 +103,7 @@ class NativeEncoder:
 
         cancellation = active_cancellation()
         with self._lock, nullcontext() if cancellation is None else cancellation.callback(cancel):
-            outcome = self._library.dragoman_encode(self._model, ctypes.byref(call))
+            outcome = self._library.dragoman_encode(self._engine, ctypes.byref(call))
         check_cancelled()
         library.check(outcome, "states", "a smaller batch size")
 

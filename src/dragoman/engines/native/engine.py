@@ -1,7 +1,8 @@
 """`NativeEngine`: the engine that runs the encoder, decoder and search of a Transformer in compiled code on the CPU."""
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property, partial
+from copy import copy
+from functools import cached_property
 from math import inf
 
 from dragoman.base.errors import ResourceError
@@ -48,18 +49,17 @@ class NativeEngine:
 
         Raises the same errors as `NativeModel`.
         """
-        packing = Packing(
-            *stacks(model)
-        )  # refuses models that it does not support, before anything is compiled or measured
+        Packing(*stacks(model))  # refuses models that it does not support, before anything is compiled or measured
         best = calibrate(threads, best_library())
-        self._model = NativeModel(model, precision, best.threads, instructions, packing)
-        self._copy = partial(NativeEngine, model, tokenizers, scorer, precision, instructions=instructions)
+        self._model = NativeModel(model, precision, best.threads, instructions)
         self._workers, self._precision = best.workers, precision
         self._limits, self._tokenizers, self._scorer = model.limits, tokenizers, scorer
 
     def copy(self, threads: int) -> "NativeEngine":
-        """Return an engine of the same model that can translate in another thread at the same time."""
-        return self._copy(threads=threads)
+        """Return an engine of the same packed model that can translate in another thread at the same time."""
+        other, best = copy(self), calibrate(threads, best_library())
+        other._model, other._workers = self._model.copy(best.threads), best.workers
+        return other
 
     @property
     def precision(self) -> str:

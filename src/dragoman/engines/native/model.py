@@ -3,6 +3,7 @@
 import ctypes
 from collections.abc import Sequence
 from contextlib import nullcontext
+from copy import copy
 from ctypes import c_int32
 from typing import Self
 from weakref import finalize
@@ -47,25 +48,28 @@ class NativeModel:
         precision: Precision = "int8",
         threads: int = 1,
         instructions: InstructionSet | None = None,
-        packing: Packing | None = None,
     ) -> None:
         """threads: the number of threads that a single worker uses for a batch.
 
-        instructions: the instruction set; None for the best available one. packing: the model's packed weights, if they
-        exist already.
+        instructions: the instruction set; None for the best available one.
 
         Raises UnsupportedModelError for a model that the engine cannot compute and ModelError for parameters that are
         not finite, both of which are checked before the library is compiled; NoLibraryError if there is no library;
         ResourceError if the packed weights do not fit into memory.
         """
         encoder, decoder = stacks(model)
-        packing = packing or Packing(encoder, decoder)
+        packing = Packing(encoder, decoder)
         check_finite(model)
         self._library = library.load(compiled_library(instructions) if instructions else best_library())
-        self._model = packing.open(self._library, precision, threads)
-        self._close = finalize(self, self._library.dragoman_close, self._model)
+        self._packed = packing.open(self._library, precision)
         self._source, self._target = PositionTables(encoder), PositionTables(decoder)
-        self._vocabulary_sizes = packing.sizes
+        self._engine = self._packed.start(self, threads)
+
+    def copy(self, threads: int) -> "NativeModel":
+        """Return a model with the same packed weights that can compute in another thread at the same time."""
+        other = copy(self)
+        other._engine = self._packed.start(other, threads)
+        return other
 
     def translate(self, requests: Sequence[NativeRequest], batch_size: int, workers: int) -> list[list[Hypothesis]]:
         """Return the hypotheses of each request, as `dragoman.decode.search.search` does.
@@ -77,7 +81,7 @@ class NativeModel:
         """
         if not requests:
             return []
-        array = RequestArray(requests, self._vocabulary_sizes)
+        array = RequestArray(requests, self._packed.sizes)
         tables = self._tables(requests)
         workers, batch_size = max(1, min(workers, len(requests))), max(1, min(batch_size, len(requests)))
         options = library.Options(*tables, BOS, EOS, workers, batch_size)
@@ -90,7 +94,7 @@ class NativeModel:
             interruptible(len(requests) >= _LONG_CALL) as cancellation,
             nullcontext() if cancellation is None else cancellation.callback(cancel),
         ):
-            _check(self._library.dragoman_translate(self._model, array.requests, len(requests), ctypes.byref(options)))
+            _check(self._library.dragoman_translate(self._engine, array.requests, len(requests), ctypes.byref(options)))
         check_cancelled()
         return [array.hypotheses(index) for index in range(len(requests))]
 
@@ -116,10 +120,10 @@ class NativeSession:
 
     def __init__(self, model: NativeModel, requests: Sequence[NativeRequest], batch_size: int, workers: int) -> None:
         """See `NativeModel.session`."""
-        self._library, self._vocabulary_sizes = model._library, model._vocabulary_sizes
+        self._library, self._vocabulary_sizes = model._library, model._packed.sizes
         self._tables = tables = model._tables(requests)
         options = library.Options(*tables, BOS, EOS, workers, batch_size)
-        session = self._library.dragoman_session_begin(model._model, ctypes.byref(options))
+        session = self._library.dragoman_session_begin(model._engine, ctypes.byref(options))
         if not session:
             raise ResourceError("the native engine cannot start a thread: use fewer --threads, or free memory")
         self._session = session

@@ -1,12 +1,13 @@
-"""`Packing`: converts the weights of a PyTorch Transformer to the library's structures.
+"""`Packing`: converts the weights of a PyTorch Transformer to the library's structures; `PackedModel`: the result.
 
 Widths, head widths and vocabulary sizes are padded with zeros to multiples of `library.LANES`. Padding does not change
-results.
+results. One matrix after another is converted, so that the memory of large models is needed only once.
 """
 
 import ctypes
 from ctypes import c_void_p
 from typing import Any, Literal
+from weakref import finalize
 
 import numpy as np
 import torch
@@ -32,6 +33,7 @@ from dragoman.nn.normalisation import LayerNorm, RMSNorm
 from dragoman.nn.positions.alibi import Alibi
 from dragoman.nn.positions.rotary import Rotary
 from dragoman.nn.residual import Residual
+from dragoman.text.symbols import BOS, EOS
 
 Precision = Literal["float32", "bfloat16", "int8"]
 _PRECISIONS = {"float32": library.FLOAT32, "bfloat16": library.BFLOAT16, "int8": library.INT8}
@@ -52,15 +54,50 @@ class DivergedModelError(ModelError):
 def check_finite(model: nn.Module) -> None:
     """Raise DivergedModelError with the name of the first parameter that contains NaN or infinity."""
     for name, parameter in model.named_parameters():
-        if not torch.isfinite(parameter).all():
+        least, largest = torch.aminmax(parameter)  # not `isfinite`, which needs more memory than the parameter
+        if not (torch.isfinite(least) and torch.isfinite(largest)):
             raise DivergedModelError(
                 f"the model's weights contain NaN or infinity, first in {name}: its parameters are damaged or have "
                 "diverged"
             )
 
 
+class PackedModel:
+    """A model in the memory of the library, which several engines may share. The vectors of its tokens are those of the
+    PyTorch model if their width needs no padding.
+    """
+
+    def __init__(self, functions: ctypes.CDLL, source: library.Model, tables: list[Floats]) -> None:
+        """tables: the arrays that the library does not copy. Raises ResourceError if memory runs out."""
+        self._functions, self._tables = functions, tables
+        self.sizes: tuple[int, int] = source.encoder.size, source.decoder.size
+        """The sizes of the vocabularies of the encoder and of the decoder."""
+        self._address = functions.dragoman_open(ctypes.byref(source))
+        _check_memory(self._address is not None)
+        finalize(self, functions.dragoman_close, self._address)
+
+    def add_layer(self, layer: library.Layer, to_decoder: bool) -> None:
+        """Pack the next layer of the encoder or of the decoder. Raises ResourceError if memory runs out."""
+        _check_memory(self._functions.dragoman_add_layer(self._address, to_decoder, ctypes.byref(layer)) == 0)
+
+    def start(self, owner: object, threads: int) -> int:
+        """Return the address of an engine, which stops when its owner ceases to exist. The owner keeps this model.
+
+        threads: the number of threads that a single worker uses for a batch. Raises ResourceError if memory runs out.
+        """
+        engine: int = self._functions.dragoman_start(self._address, threads)
+        _check_memory(engine is not None)
+        finalize(owner, self._functions.dragoman_stop, engine)
+        return engine
+
+
+def _check_memory(has_sufficed: bool) -> None:
+    if not has_sufficed:
+        raise ResourceError("the native engine's packed copy of the model does not fit into memory: use --engine torch")
+
+
 class Packing:
-    """A `library.Model` and the arrays that it points to. It must outlive the call that opens the model."""
+    """A description of a model for the library, without its matrices, which are converted when the model is opened."""
 
     def __init__(
         self, encoder: TransformerEncoder | TransformerDecoder, decoder: TransformerDecoder | None = None
@@ -70,64 +107,67 @@ class Packing:
         decoder: a decoder with its projection to the vocabulary; None if the states of the encoder are the result.
         Raises UnsupportedModelError with the setting of the unsupported part.
         """
-        self._arrays: list[Any] = []
+        self._arrays: list[Floats] = []
+        self._decoder = decoder
+        self._layers: list[tuple[Any, library.Layer, bool]] = []
+        """Each layer, its description, and whether it is one of the decoder."""
         stacks = [self._stack(encoder, is_encoder=True), library.Stack()]
-        vocabulary = library.Matrix()
         if decoder is not None:
             stacks[1] = self._stack(decoder, is_encoder=False)
-            weight = to_floats(decoder.projection.weight) * np.float32(decoder.output_scale)
-            bias = decoder.projection.bias
-            biases = np.zeros(len(weight), np.float32) if bias is None else to_floats(bias)
-            vocabulary = self._matrix(weight, biases, len(weight), weight.shape[1], padding_value=-np.inf)
-        self.sizes = stacks[0].size, stacks[1].size
-        """The sizes of the vocabularies of the encoder and of the decoder."""
-        self._model = library.Model(*stacks, vocabulary)
+        self._model = library.Model(*stacks)
 
-    def open(self, functions: ctypes.CDLL, precision: Precision, threads: int) -> int:
-        """Return the address of the opened model, which the caller closes with `dragoman_close`.
+    def open(self, functions: ctypes.CDLL, precision: Precision) -> PackedModel:
+        """Return the packed model. Raises ResourceError if memory runs out."""
+        small = len(self._arrays)
+        self._model.precision, self._model.vocabulary = _PRECISIONS[precision], self._vocabulary()
+        packed = PackedModel(functions, self._model, self._arrays[:small])
+        for layer, description, is_of_decoder in self._layers:
+            del self._arrays[small:]
+            self._convert(layer, description, is_of_decoder)
+            packed.add_layer(description, is_of_decoder)
+        del self._arrays[small:]
+        return packed
 
-        threads: the number of threads that a single worker uses for a batch. Raises ResourceError if memory runs out.
-        """
-        self._model.precision, self._model.threads = _PRECISIONS[precision], threads
-        address: int | None = functions.dragoman_open(ctypes.byref(self._model))
-        if address is None:
-            raise ResourceError(
-                "the native engine's packed copy of the model does not fit into memory: use --engine torch"
-            )
-        return address
+    def _vocabulary(self) -> library.Matrix:
+        """Return the projection to the vocabulary; without a decoder, no matrix."""
+        if self._decoder is None:
+            return library.Matrix()
+        projection, scale = self._decoder.projection, self._decoder.output_scale
+        weight = to_floats(projection.weight)
+        weight = weight if scale == 1 else weight * np.float32(scale)
+        biases = np.zeros(len(weight), np.float32) if projection.bias is None else to_floats(projection.bias)
+        return self._matrix(weight, biases, padding_value=-np.inf)
 
     def _stack(self, stack: TransformerEncoder | TransformerDecoder, is_encoder: bool) -> library.Stack:
-        section = _section(stack, is_encoder)
-        layers = [self._layer(layer, section, is_encoder) for layer in stack.layers]
+        section, embedding = _section(stack, is_encoder), stack.embedding
+        self._layers += [(layer, self._layer(layer, section, is_encoder), not is_encoder) for layer in stack.layers]
         orders = {each.order for layer in stack.layers for each in layer.children() if isinstance(each, Residual)}
-        array = (library.Layer * len(layers))(*layers)
-        self._arrays.append(array)
-        tokens, groups = token_vectors(stack.embedding), group_vectors(stack.embedding)
+        (tokens, scale), groups = token_vectors(embedding), group_vectors(embedding)
         width = padded_size(tokens.shape[1])
-        packed = library.Stack(array, self.keep(pad_array(tokens, len(tokens), width)))
-        packed.layers, packed.width, packed.size = len(layers), width, len(tokens)
+        packed = library.Stack(self.keep(pad_array(tokens, len(tokens), width)))
+        packed.scale, packed.begin, packed.replaced = scale, BOS if embedding.starts_with_end else -1, EOS
+        packed.layers, packed.width, packed.size = len(stack.layers), width, len(tokens)
         if packed_pre := orders == {"pre"}:
             packed.norm = self._norm(stack.norm, f"{section}.normalisation")
         packed.pre, packed.causal = packed_pre, is_encoder and isinstance(stack, TransformerDecoder)
         if groups is not None:
             packed.segments, packed.segment_count = self.keep(pad_array(groups, len(groups), width)), len(groups)
-        if stack.embedding.norm is not None:
+        if embedding.norm is not None:
             if not is_encoder:
                 raise UnsupportedModelError(
                     "the native engine normalises the embeddings of encoders only, but model.embedding_norm is set"
                 )
-            packed.embedding_norm = self._norm(stack.embedding.norm, "model.embedding_norm")
+            packed.embedding_norm = self._norm(embedding.norm, "model.embedding_norm")
         return packed
 
     def _layer(self, layer: Any, section: str, is_encoder: bool) -> library.Layer:
-        """section: the settings of the stack, such as `model.encoder`."""
+        """Return the description of a layer. section: the settings of the stack, such as `model.encoder`."""
         packed, norm = library.Layer(), f"{section}.normalisation"
         if isinstance(layer.self_attention, SSRU) and not is_encoder:
-            packed.recurrent, packed.attention, packed.projections = True, *self._recurrent_unit(layer.self_attention)
+            packed.recurrent = True  # the library stores the cell as the keys of a single head
+            packed.attention = library.Attention(1, padded_size(layer.self_attention.forget.out_features), 0)
         else:
             packed.attention = _attention(layer.self_attention, f"{section}.attention", self)
-            packed.projections = self._projections(layer.self_attention, "qkv")
-            packed.output = self._output(layer.self_attention)
         around = getattr(layer, "around_attention", None) or layer.around_self_attention
         if not around.connected:
             raise UnsupportedModelError(
@@ -140,9 +180,6 @@ class Packing:
                     f"the native engine requires cross-attention in every layer, but {section}.cross_attention is null"
                 )
             packed.source = _attention(layer.cross_attention, f"{section}.cross_attention", self)
-            packed.source_query = self._projections(layer.cross_attention, "q")
-            packed.source_projections = self._projections(layer.cross_attention, "kv")
-            packed.source_output = self._output(layer.cross_attention)
             packed.around_source = self._norm(layer.around_cross_attention.norm, norm)
         network = layer.feedforward
         if type(network) is not FeedForward:
@@ -152,21 +189,31 @@ class Packing:
                 f"the native engine does not support {section}.activation={network.activation_name}"
             )
         packed.activation = _ACTIVATIONS[network.activation_name]
-        packed.inner, packed.outer = self._linear(network.inner), self._linear(network.outer)
-        if network.gate is not None:
-            packed.gate = self._linear(network.gate)
         packed.around_feedforward = self._norm(layer.around_feedforward.norm, norm)
         return packed
 
-    def _recurrent_unit(self, unit: SSRU) -> tuple[library.Attention, library.Matrix]:
-        """Return the attention and projections of an SSRU cell: the gate followed by the candidate (2·width, inputs).
+    def _convert(self, layer: Any, packed: library.Layer, is_of_decoder: bool) -> None:
+        """Convert the matrices of a layer for its description."""
+        if packed.recurrent:
+            packed.projections = self._recurrent_unit(layer.self_attention)
+        else:
+            packed.projections = self._projections(layer.self_attention, "qkv")
+            packed.output = self._output(layer.self_attention)
+        if is_of_decoder:
+            packed.source_query = self._projections(layer.cross_attention, "q")
+            packed.source_projections = self._projections(layer.cross_attention, "kv")
+            packed.source_output = self._output(layer.cross_attention)
+        network = layer.feedforward
+        packed.inner, packed.outer = self._linear(network.inner), self._linear(network.outer)
+        if network.gate is not None:
+            packed.gate = self._linear(network.gate)
 
-        The library stores the cell as the keys of a single head.
-        """
+    def _recurrent_unit(self, unit: SSRU) -> library.Matrix:
+        """Return the projections of an SSRU cell: the gate followed by the candidate (2·width, inputs)."""
         width, inputs = (padded_size(size) for size in unit.forget.weight.shape)
         weights = [pad_array(to_floats(each.weight), width, inputs) for each in (unit.forget, unit.candidate)]
         bias = np.concatenate([pad_array(to_floats(unit.forget.bias), width), np.zeros(width, np.float32)])
-        return library.Attention(1, width, 0), self._packed(np.concatenate(weights), bias)
+        return self._packed(np.concatenate(weights), bias)
 
     def _projections(self, attention: SoftAttention, which: str) -> library.Matrix:
         """Return the concatenated projections, with padded heads: (Σ heads · head width, inputs).
@@ -198,19 +245,17 @@ class Packing:
         return self._packed(padded_weight.reshape(padded_size(outputs), -1), pad_array(bias, padded_size(outputs)))
 
     def _linear(self, linear: nn.Linear) -> library.Matrix:
-        weight = to_floats(linear.weight)
-        return self._matrix(weight, _bias(linear), *weight.shape)
+        return self._matrix(to_floats(linear.weight), _bias(linear))
 
-    def _matrix(
-        self, weight: Floats, bias: Floats, outputs: int, inputs: int, padding_value: float = 0.0
-    ) -> library.Matrix:
+    def _matrix(self, weight: Floats, bias: Floats, padding_value: float = 0.0) -> library.Matrix:
         """Return a padded matrix. padding_value: the bias of the padding outputs."""
+        outputs, inputs = weight.shape
         biases = np.full(padded_size(outputs), padding_value, np.float32)
         biases[:outputs] = bias
-        return self._packed(pad_array(weight, padded_size(outputs), padded_size(inputs)), biases)
+        return self._packed(pad_array(weight, outputs, padded_size(inputs)), biases)
 
     def _packed(self, weight: Floats, bias: Floats) -> library.Matrix:
-        return library.Matrix(self.keep(weight), self.keep(bias), *weight.shape)
+        return library.Matrix(self.keep(weight), self.keep(bias), len(bias), weight.shape[1], len(weight))
 
     def _norm(self, norm: nn.Module, setting: str) -> library.Norm:
         if isinstance(norm, LayerNorm):

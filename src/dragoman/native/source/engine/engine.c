@@ -1,13 +1,13 @@
 /* The library's functions: opening and closing a model, encoding texts, and translating requests in a single call or in
    a session.
 
-   An `Engine` owns its model and its team. It supports one call or one session at a time. The
+   An `Engine` owns its team, and supports one call or one session at a time. Several engines may share a model. The
    caller keeps ownership of all arguments. Their required lifetimes are specified in interface.h. */
 #include "batch.h"
 #include "states.h"
 
 typedef struct {
-    Model model;
+    const Model *model;
     Team team;
 } Engine;
 
@@ -22,14 +22,12 @@ static int copy_array(float **to, const float *from, size_t count) {
 
 static int open_matrix(Matrix *matrix, const MatrixSource *source, int precision) {
     memset(matrix, 0, sizeof *matrix);
-    return !source->weights || matrix_pack(matrix, source->weights, source->bias, source->outputs, source->inputs, precision, 0);
+    return !source->weights || matrix_pack(matrix, source, precision, 0);
 }
 
 /* Opens the second matrix of a feed-forward network, whose inputs are at least 0 after ReLU. */
 static int open_outer(Matrix *matrix, const LayerSource *layer, int precision) {
-    const MatrixSource *source = &layer->outer;
-    int nonnegative = layer->activation == ACTIVATION_RELU;
-    return matrix_pack(matrix, source->weights, source->bias, source->outputs, source->inputs, precision, nonnegative);
+    return matrix_pack(matrix, &layer->outer, precision, layer->activation == ACTIVATION_RELU);
 }
 
 static int open_norm(Norm *norm, const NormSource *source) {
@@ -61,28 +59,12 @@ static int widest(int width, const Matrix *matrix) {
     return wider > width ? wider : width;
 }
 
-static int open_stack(Stack *stack, const StackSource *source, int precision) {
+static int open_stack(Stack *stack, const StackSource *source) {
     stack->width = source->width, stack->size = source->size, stack->pre = source->pre, stack->causal = source->causal;
-    if (!copy_array(&stack->tokens, source->tokens, (size_t)source->size * source->width) ||
-        !copy_array(&stack->segments, source->segments, (size_t)source->segment_count * source->width) ||
-        !open_norm(&stack->norm, &source->norm) || !open_norm(&stack->embedding_norm, &source->embedding_norm))
-        return 0;
+    stack->tokens = source->tokens, stack->segments = source->segments, stack->scale = source->scale;
+    stack->begin = source->begin, stack->replaced = source->replaced;
     stack->layer = calloc((size_t)source->layers + 1, sizeof *stack->layer); /* + 1: NULL only if memory runs out */
-    if (!stack->layer) return 0;
-    for (; stack->layers < source->layers; stack->layers++) {
-        Layer *layer = stack->layer + stack->layers;
-        if (!open_layer(layer, source->layer + stack->layers, precision)) {
-            stack->layers++; /* so that the incomplete layer is freed too */
-            return 0;
-        }
-        const Matrix *matrices[] = {&layer->projections, &layer->output, &layer->source_query, &layer->source_projections,
-                                    &layer->source_output, &layer->inner, &layer->gate, &layer->outer};
-        for (size_t number = 0; number < sizeof matrices / sizeof *matrices; number++) {
-            stack->widest = widest(stack->widest, matrices[number]);
-            stack->weights += (int64_t)matrices[number]->outputs * matrices[number]->inputs;
-        }
-    }
-    return 1;
+    return open_norm(&stack->norm, &source->norm) & open_norm(&stack->embedding_norm, &source->embedding_norm) && stack->layer;
 }
 
 static void close_norm(Norm *norm) { free(norm->gain), free(norm->offset); }
@@ -97,31 +79,61 @@ static void close_stack(Stack *stack) {
         close_norm(&layer->around_attention), close_norm(&layer->around_source), close_norm(&layer->around_feedforward);
     }
     close_norm(&stack->norm), close_norm(&stack->embedding_norm);
-    free(stack->layer), free(stack->tokens), free(stack->segments);
+    free(stack->layer);
 }
 
-void dragoman_close(Engine *engine) {
-    if (!engine) return;
-    if (engine->team.size) team_stop(&engine->team);
-    close_stack(&engine->model.encoder), close_stack(&engine->model.decoder);
-    matrix_free(&engine->model.vocabulary);
-    free(engine);
+/* Frees a model that no engine uses any longer. */
+void dragoman_close(Model *model) {
+    if (!model) return;
+    close_stack(&model->encoder), close_stack(&model->decoder);
+    matrix_free(&model->vocabulary);
+    free(model);
 }
 
-/* Copies and packs a model; returns NULL if memory runs out. */
-Engine *dragoman_open(const ModelSource *source) {
-    Engine *engine = calloc(1, sizeof *engine);
-    if (!engine) return NULL;
-    if (open_stack(&engine->model.encoder, &source->encoder, source->precision) &&
-        open_stack(&engine->model.decoder, &source->decoder, source->precision) &&
-        open_matrix(&engine->model.vocabulary, &source->vocabulary, source->precision) && team_start(&engine->team, source->threads))
-        return engine;
-    dragoman_close(engine);
+/* Packs a model without its layers; returns NULL if memory runs out. */
+Model *dragoman_open(const ModelSource *source) {
+    Model *model = calloc(1, sizeof *model);
+    if (!model) return NULL;
+    model->precision = source->precision;
+    if (open_stack(&model->encoder, &source->encoder) && open_stack(&model->decoder, &source->decoder) &&
+        open_matrix(&model->vocabulary, &source->vocabulary, source->precision))
+        return model;
+    dragoman_close(model);
     return NULL;
 }
 
+/* Packs the next layer of the encoder or of the decoder, of at most `StackSource.layers`; returns an `Outcome`. */
+int32_t dragoman_add_layer(Model *model, int32_t decoder, const LayerSource *source) {
+    Stack *stack = decoder ? &model->decoder : &model->encoder;
+    Layer *layer = stack->layer + stack->layers++; /* an incomplete layer is freed with the others */
+    if (!open_layer(layer, source, model->precision)) return NO_MEMORY;
+    const Matrix *matrices[] = {&layer->projections, &layer->output, &layer->source_query, &layer->source_projections,
+                                &layer->source_output, &layer->inner, &layer->gate, &layer->outer};
+    for (size_t number = 0; number < sizeof matrices / sizeof *matrices; number++) {
+        stack->widest = widest(stack->widest, matrices[number]);
+        stack->weights += (int64_t)matrices[number]->outputs * matrices[number]->inputs;
+    }
+    return SUCCESS;
+}
+
+/* Starts an engine for a model, which must outlive it; returns NULL if memory runs out or no thread can be started.
+   threads: the number of threads that a single worker uses for a batch. */
+Engine *dragoman_start(const Model *model, int32_t threads) {
+    Engine *engine = calloc(1, sizeof *engine);
+    if (!engine) return NULL;
+    engine->model = model;
+    if (team_start(&engine->team, threads)) return engine;
+    free(engine);
+    return NULL;
+}
+
+void dragoman_stop(Engine *engine) {
+    if (engine->team.size) team_stop(&engine->team);
+    free(engine);
+}
+
 /* Encodes the texts of a call and writes their states; returns an `Outcome`. */
-int32_t dragoman_encode(Engine *engine, const EncoderCall *call) { return encode_texts(&engine->model, &engine->team, call); }
+int32_t dragoman_encode(Engine *engine, const EncoderCall *call) { return encode_texts(engine->model, &engine->team, call); }
 
 /* Translates all requests and writes their results; returns an `Outcome`. */
 int dragoman_translate(Engine *engine, Request *requests, int32_t count, const Options *options) {
@@ -131,13 +143,13 @@ int dragoman_translate(Engine *engine, Request *requests, int32_t count, const O
     queue_submit(&queue, requests, count);
     queue_close(&queue, SUCCESS);
     if (workers == 1) {
-        WorkerContext context = {&engine->model, options, &engine->team, &queue};
+        WorkerContext context = {engine->model, options, &engine->team, &queue};
         team_wake(&engine->team);
         run_worker(&context);
         team_sleep(&engine->team);
     } else {
         Team single_thread = {.size = 1};
-        WorkerContext context = {&engine->model, options, &single_thread, &queue};
+        WorkerContext context = {engine->model, options, &single_thread, &queue};
         pthread_t threads[workers];
         while (started < workers && !pthread_create(threads + started, NULL, worker_main, &context)) started++;
         for (int number = started; number < workers; number++) queue_leave(&queue, SUCCESS);
@@ -164,7 +176,7 @@ Session *dragoman_session_begin(Engine *engine, const Options *options) {
     if (!session) return NULL;
     session->options = *options;
     session->single_thread.size = 1;
-    session->context = (WorkerContext){&engine->model, &session->options, &session->single_thread, &session->queue};
+    session->context = (WorkerContext){engine->model, &session->options, &session->single_thread, &session->queue};
     queue_init(&session->queue, options->workers);
     while (session->started < options->workers &&
            !pthread_create(session->threads + session->started, NULL, worker_main, &session->context))

@@ -1,9 +1,9 @@
 /* The structures that Python shares with the library. `library.py` declares the same fields.
 
-   All pointers refer to memory of the caller. `dragoman_open` copies the arrays of a `ModelSource`. The arrays of
-   `Positions`, `Options` and `Request` must outlive the call or the session to which they are passed. Arrays are
-   C-ordered and contiguous; shapes are written as (rows, columns). All widths except `NormSource.width` are multiples of
-   PANEL. */
+   All pointers refer to memory of the caller. `dragoman_open` and `dragoman_add_layer` copy the arrays that they are
+   given, except the vectors of tokens and segments, which must outlive the model. The arrays of `Positions`, `Options` and
+   `Request` must outlive the call or the session to which they are passed. Arrays are C-ordered and contiguous; shapes are
+   written as (rows, columns). All widths except `NormSource.width` are multiples of PANEL. */
 #pragma once
 
 #include <stddef.h>
@@ -16,8 +16,8 @@ enum Activation { ACTIVATION_RELU = 0, ACTIVATION_GELU = 1, ACTIVATION_SWISH = 2
 enum Penalty { NO_PENALTY = 0, GNMT_PENALTY = 1, MEAN_PENALTY = 2 }; /* the divisor of scores */
 
 typedef struct {
-    const float *weights, *bias; /* (outputs, inputs), (outputs); weights are NULL if the matrix does not exist */
-    int32_t outputs, inputs;
+    const float *weights, *bias; /* (rows, inputs), (outputs); weights are NULL if the matrix does not exist */
+    int32_t outputs, inputs, rows; /* rows: at most the outputs; the weights of the others are zeros */
 } MatrixSource;
 
 typedef struct {
@@ -40,9 +40,10 @@ typedef struct {
 } LayerSource;
 
 typedef struct {
-    const LayerSource *layer; /* (layers) */
-    const float *tokens;      /* (size, width): the inputs of the first layer, without positions */
+    const float *tokens;      /* (size, width): times `scale`, the inputs of the first layer, without positions */
     NormSource norm;
+    float scale;
+    int32_t begin, replaced;  /* the id `begin` has the vector of the id `replaced` */
     int32_t layers, width, size, pre;
     int32_t segment_count;
     int32_t causal;           /* whether a token of an encoder attends only to itself and earlier tokens */
@@ -53,7 +54,7 @@ typedef struct {
 typedef struct {
     StackSource encoder, decoder; /* the decoder has no layers if only the states of the encoder are computed */
     MatrixSource vocabulary;
-    int32_t precision, threads;
+    int32_t precision;
 } ModelSource;
 
 /* Tables for `length` positions. A table that the model does not need is NULL. */
@@ -141,6 +142,7 @@ static const LayoutEntry LAYOUT[] = {
     FIELD(MatrixSource, "Matrix", bias),
     FIELD(MatrixSource, "Matrix", outputs),
     FIELD(MatrixSource, "Matrix", inputs),
+    FIELD(MatrixSource, "Matrix", rows),
     WHOLE(NormSource, "Norm"),
     FIELD(NormSource, "Norm", gain),
     FIELD(NormSource, "Norm", offset),
@@ -172,9 +174,11 @@ static const LayoutEntry LAYOUT[] = {
     FIELD(LayerSource, "Layer", activation),
     FIELD(LayerSource, "Layer", recurrent),
     WHOLE(StackSource, "Stack"),
-    FIELD(StackSource, "Stack", layer),
     FIELD(StackSource, "Stack", tokens),
     FIELD(StackSource, "Stack", norm),
+    FIELD(StackSource, "Stack", scale),
+    FIELD(StackSource, "Stack", begin),
+    FIELD(StackSource, "Stack", replaced),
     FIELD(StackSource, "Stack", layers),
     FIELD(StackSource, "Stack", width),
     FIELD(StackSource, "Stack", size),
@@ -188,7 +192,6 @@ static const LayoutEntry LAYOUT[] = {
     FIELD(ModelSource, "Model", decoder),
     FIELD(ModelSource, "Model", vocabulary),
     FIELD(ModelSource, "Model", precision),
-    FIELD(ModelSource, "Model", threads),
     WHOLE(Positions, "Positions"),
     FIELD(Positions, "Positions", vectors),
     FIELD(Positions, "Positions", angles),

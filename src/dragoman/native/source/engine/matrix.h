@@ -116,44 +116,45 @@ static int matrix_allocate(Matrix *matrix, int outputs, int inputs, int precisio
     return matrix->bias && matrix_words(matrix);
 }
 
-/* Packs weights (outputs, inputs) and a bias (outputs); returns 0 if memory runs out. nonnegative: whether all inputs are
-   at least 0. */
-static int matrix_pack(
-    Matrix *matrix, const float *weights, const float *bias, int outputs, int inputs, int precision, int nonnegative
-) {
+/* Packs the weights of an output as codes. */
+static void pack_codes(Matrix *matrix, const float *row, int output) {
+    int inputs = matrix->inputs;
+    int8_t *codes = matrix->codes + (size_t)(output / PANEL) * inputs * PANEL + output % PANEL * 4;
+    float largest = 0;
+    for (int input = 0; input < inputs; input++) largest = fmaxf(largest, fabsf(row[input]));
+    float scale = largest > 0 ? largest / LARGEST_WEIGHT : 1.0f;
+    int32_t sum = 0;
+    for (int input = 0; input < inputs; input++) {
+        int code = (int)lrintf(row[input] / scale);
+        code = code > LARGEST_WEIGHT ? LARGEST_WEIGHT : code < -LARGEST_WEIGHT ? -LARGEST_WEIGHT : code;
+        codes[input / 4 * 4 * PANEL + input % 4] = (int8_t)code;
+        sum += code;
+    }
+    matrix->scales[output] = scale;
+    matrix->compensation[output] = matrix->nonnegative ? 0 : ZERO_POINT * sum;
+}
+
+/* Packs a matrix; returns 0 if memory runs out. nonnegative: whether all inputs are at least 0. */
+static int matrix_pack(Matrix *matrix, const MatrixSource *source, int precision, int nonnegative) {
+    int outputs = source->outputs, inputs = source->inputs;
     if (!matrix_allocate(matrix, outputs, inputs, precision, nonnegative)) return 0;
-    memcpy(matrix->bias, bias, (size_t)outputs * 4);
-    if (precision == FLOAT32) {
-        for (int output = 0; output < outputs; output++) {
-            float *panel = matrix->values + (size_t)(output / PANEL) * inputs * PANEL + output % PANEL;
-            for (int input = 0; input < inputs; input++) panel[input * PANEL] = weights[(size_t)output * inputs + input];
-        }
-        return 1;
-    }
-    if (precision == BFLOAT16) {
-        for (int output = 0; output < outputs; output++) {
-            uint16_t *panel = matrix->halves + (size_t)(output / PANEL) * inputs * PANEL + output % PANEL * 2;
-            for (int input = 0; input < inputs; input++)
-                panel[input / 2 * 2 * PANEL + input % 2] = to_bfloat16(weights[(size_t)output * inputs + input]);
-        }
-        return 1;
-    }
+    float *zeros = calloc((size_t)inputs, sizeof *zeros);
+    if (!zeros) return 0;
+    memcpy(matrix->bias, source->bias, (size_t)outputs * 4);
     for (int output = 0; output < outputs; output++) {
-        const float *row = weights + (size_t)output * inputs;
-        int8_t *panel = matrix->codes + (size_t)(output / PANEL) * inputs * PANEL + output % PANEL * 4;
-        float largest = 0;
-        for (int input = 0; input < inputs; input++) largest = fmaxf(largest, fabsf(row[input]));
-        float scale = largest > 0 ? largest / LARGEST_WEIGHT : 1.0f;
-        int32_t sum = 0;
-        for (int input = 0; input < inputs; input++) {
-            int code = (int)lrintf(row[input] / scale);
-            code = code > LARGEST_WEIGHT ? LARGEST_WEIGHT : code < -LARGEST_WEIGHT ? -LARGEST_WEIGHT : code;
-            panel[input / 4 * 4 * PANEL + input % 4] = (int8_t)code;
-            sum += code;
+        const float *row = output < source->rows ? source->weights + (size_t)output * inputs : zeros;
+        size_t panel = (size_t)(output / PANEL) * inputs * PANEL;
+        if (precision == FLOAT32) {
+            float *values = matrix->values + panel + output % PANEL;
+            for (int input = 0; input < inputs; input++) values[input * PANEL] = row[input];
+        } else if (precision == BFLOAT16) {
+            uint16_t *halves = matrix->halves + panel + output % PANEL * 2;
+            for (int input = 0; input < inputs; input++) halves[input / 2 * 2 * PANEL + input % 2] = to_bfloat16(row[input]);
+        } else {
+            pack_codes(matrix, row, output);
         }
-        matrix->scales[output] = scale;
-        matrix->compensation[output] = nonnegative ? 0 : ZERO_POINT * sum;
     }
+    free(zeros);
     return 1;
 }
 

@@ -1,7 +1,7 @@
 /* A Transformer's packed weights.
 
-   A `Model` owns all of its arrays. It is built from a `ModelSource` (interface.h) and does not change afterwards, so
-   threads share it without locks. All widths except `Norm.width` are padded with zeros to multiples of PANEL.
+   A `Model` owns all of its arrays but the vectors of tokens and segments. It is built from a `ModelSource` and its layers
+   (interface.h) and does not change afterwards, so threads and engines share it without locks. All widths except `Norm.width` are padded with zeros to multiples of PANEL.
    Activations are rows of floats, (rows, width), aligned to 64 bytes. */
 #pragma once
 
@@ -34,8 +34,10 @@ typedef struct {
     int layers, width, size; /* size: the vocabulary size */
     int pre;                 /* whether norms are applied before the sublayers and after the last layer */
     int causal;              /* whether a token of an encoder attends only to itself and earlier tokens */
-    float *tokens;           /* (size, width): the inputs of the first layer, without positions and segments */
-    float *segments;         /* (segments, width): added to the vectors of the tokens of each segment, or NULL */
+    const float *tokens;     /* (size, width): times `scale`, the inputs of the first layer, without positions and segments */
+    const float *segments;   /* (segments, width): added to the vectors of the tokens of each segment, or NULL */
+    float scale;
+    int begin, replaced;     /* the id `begin` has the vector of the id `replaced` */
     Layer *layer;            /* (layers) */
     Norm norm;
     Norm embedding_norm;     /* of the inputs of the first layer of an encoder; width 0: none */
@@ -46,6 +48,7 @@ typedef struct {
 typedef struct {
     Stack encoder, decoder;
     Matrix vocabulary;
+    int precision;
 } Model;
 
 /* Normalises rows of `width` floats, of which the first `norm->width` are values and the rest is padding. */

@@ -59,10 +59,10 @@ static int project(Workspace *space, const Matrix *matrix, const float *x, float
 /* Writes the first layer's input to a row: the token vector, plus the vectors of its segment and its position if the model
    has them. segment: (width), or NULL. */
 INLINE void embed(const Stack *stack, const float *segment, const Positions *positions, int32_t id, int position, float *row) {
-    const float *token = stack->tokens + (size_t)id * stack->width;
+    const float *token = stack->tokens + (size_t)(id == stack->begin ? stack->replaced : id) * stack->width;
     const float *vector = positions->vectors ? positions->vectors + (size_t)position * stack->width : NULL;
     for (int i = 0; i < stack->width; i += LANES) {
-        Vector sum = load(token + i);
+        Vector sum = load(token + i) * stack->scale;
         if (segment) sum += load(segment + i);
         if (vector) sum += load(vector + i);
         store(row + i, sum);
