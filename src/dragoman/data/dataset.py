@@ -22,8 +22,8 @@ from dragoman.text.unknown_tokens import UnknownTokens
 class Sentences:
     """Concatenated sentences.
 
-    ids: (sum of lengths,) integers, or (sum of lengths, n) float32 vectors. lengths: (B,) int64, the length of each
-    sentence.
+    ids: (sum of lengths,) integers, or (sum of lengths, n) float32 vectors or int64 tokens with factors. lengths: (B,)
+    int64, the length of each sentence.
     """
 
     ids: NDArray[Any]
@@ -36,8 +36,9 @@ class Sentences:
     def of(cls, sentences: Sequence[Sequence[int] | NDArray[Any]]) -> "Sentences":
         """Concatenate a list of at least one sentence."""
         lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
-        shape = next((np.shape(sentence) for sentence in sentences if len(sentence)), (0,))
-        dtype = np.int64 if len(shape) == 1 else np.float32
+        first = next((sentence for sentence in sentences if len(sentence)), ())
+        shape, is_factored = np.shape(first) or (0,), getattr(first, "dtype", None) == np.int64
+        dtype = np.int64 if len(shape) == 1 or is_factored else np.float32
         arrays = [np.asarray(sentence, dtype=dtype) for sentence in sentences if len(sentence)]
         return cls(np.concatenate([np.zeros((0, *shape[1:]), dtype), *arrays]), lengths)
 

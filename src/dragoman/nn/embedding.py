@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.nn.dropout import Dropout
+from dragoman.nn.factors import token_ids
 from dragoman.nn.positions.scheme import PositionEmbedding
 from dragoman.text.symbols import BOS, EOS, SPECIAL_SYMBOLS
 
@@ -82,13 +83,15 @@ class Embedding(nn.Module):
     ) -> Tensor:
         """Embed tokens (B, T) int64 or vectors (B, T, n) that start at position `start` → (B, T, d).
 
+        Tokens may have factors (B, T, 1 + K) if the table is a `FactoredTokens`.
         mask: (B, T) bool, False at padding; required by position schemes that depend on the length of the text.
         left_padding: (B,) int64, number of padding positions before the first token of each row. Positions are counted
         from that token. packed: whether a row may contain several documents. A document starts with BOS, and its
         positions and segments are counted from there.
         """
-        starts = document_starts(tokens) if packed else None
         vectors = self.tokens(torch.where(tokens == BOS, EOS, tokens) if self.starts_with_end else tokens)
+        tokens = token_ids(tokens)
+        starts = document_starts(tokens) if packed else None
         if self.matches is not None:
             vectors = vectors + self.matches.weight * occur_in_both(tokens, starts).unsqueeze(2)
         vectors = vectors * self.scale

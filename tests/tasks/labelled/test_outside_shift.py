@@ -138,7 +138,7 @@ def test_a_model_folder_predicts_with_the_amount(tmp_path: Path) -> None:
     run = train(tmp_path, metric="strict_f1")
     assert max(amounts(run)) > 0
     recorded = {score["metric"]: score["value"] for score in json.loads((run / "meta.json").read_text())["scores"]}
-    assert "score of O lowered by" in recorded
+    assert "score of O lowered by (best on this set)" in recorded
     valid = read_tagged(TaggedCorpusConfig(path=tmp_path / "valid"))
     weights = load_file(run / PARAMETERS)
 

@@ -193,14 +193,16 @@ def pad(
 ) -> tuple[Tensor, Tensor]:
     """Add `before` and `after` to each id sequence, and pad. Returns ids (B, L) int64 and a mask (B, L) bool.
 
-    Sequences of vectors (L, n) become (B, L, n) float32, with vectors of zeros for special symbols and padding.
+    Sequences of vectors (L, n) become (B, L, n) float32, with vectors of zeros for special symbols and padding, and
+    tokens with factors (L, 1 + K) become (B, L, 1 + K) int64.
     """
     if not isinstance(sentences, Sentences):
         sentences = Sentences.of(sentences)
     lengths = sentences.lengths[:, None] + len(before)
     columns = np.arange(int(lengths.max()) + len(after))
     if inner := sentences.ids.shape[1:]:
-        ids = np.zeros((len(sentences), len(columns), *inner), dtype=np.float32)
+        is_factored = np.issubdtype(sentences.ids.dtype, np.integer)
+        ids = np.zeros((len(sentences), len(columns), *inner), dtype=np.int64 if is_factored else np.float32)
     else:
         ids = np.full((len(sentences), len(columns)), PAD, dtype=np.int64)
         ids[:, : len(before)] = before

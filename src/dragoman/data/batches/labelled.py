@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from dragoman.data.batches.batch import PaddedRows, pad
@@ -18,11 +19,11 @@ NO_LABEL = -100
 class LabelledBatch(PaddedRows):
     """B rows of tokens with labels, padded on the right.
 
-    tokens: (B, S) int64, with special symbols. mask: (B, S) bool, False at padding. labels: (B,) for one label per row;
-    (B, S) for labels of tokens, where `NO_LABEL` marks tokens without a label; (B, 2) for the first and the last token
-    of an answer; (B, N, k) for the parts of trees, where `NO_LABEL` is padding. counts: number of labels of each row.
-    rows: indices of the rows in the dataset. cut: (B, 2) bool, whether the example of a row has further units before
-    and after those of the row; None: no row is a part of an example.
+    tokens: int64 (B, S), with special symbols, or (B, S, 1 + K), with factors. mask: (B, S) bool, False at padding.
+    labels: (B,) for one label per row; (B, S) for labels of tokens, where `NO_LABEL` marks tokens without a label;
+    (B, 2) for the first and the last token of an answer; (B, N, k) for the parts of trees, where `NO_LABEL` is padding.
+    counts: number of labels of each row. rows: indices of the rows in the dataset. cut: (B, 2) bool, whether the
+    example of a row has further units before and after those of the row; None: no row is a part of an example.
     """
 
     tokens: Tensor
@@ -50,7 +51,7 @@ class LabelledBatch(PaddedRows):
             self,
             tokens=self.tokens[rows, :width],
             mask=self.mask[rows, :width],
-            labels=labels[:, :width] if labels.shape[1:] == self.tokens.shape[1:] else labels,
+            labels=labels[:, :width] if labels.shape[1:] == self.mask.shape[1:] else labels,
             counts=self.counts[rows],
             rows=self.rows[rows],
             cut=None if self.cut is None else self.cut[rows],
@@ -58,13 +59,13 @@ class LabelledBatch(PaddedRows):
 
 
 def collate_labelled(
-    tokens: Sequence[Sequence[int]],
+    tokens: Sequence[Sequence[int] | NDArray[np.int64]],
     labels: Sequence[Any],
     counts: Sequence[int],
     rows: Sequence[int],
     cut: Sequence[tuple[bool, bool]] = (),
 ) -> LabelledBatch:
-    """Return a batch of token ids, which include the special symbols.
+    """Return a batch of token ids, which include the special symbols, or of tokens with factors (S, 1 + K).
 
     labels: per row, one number, a pair of tokens, a list with a label for each token, or an array (N, k) of any length
     N, which is padded with `NO_LABEL`. counts: number of labels per
@@ -72,7 +73,7 @@ def collate_labelled(
     """
     ids, mask = pad([np.asarray(each) for each in tokens])
     if isinstance(labels[0], Sequence) and len(labels[0]) == len(tokens[0]):
-        values = torch.full(ids.shape, NO_LABEL, dtype=torch.int64)
+        values = torch.full(mask.shape, NO_LABEL, dtype=torch.int64)
         for row, each in enumerate(labels):
             values[row, : len(each)] = torch.tensor(each)
     elif isinstance(labels[0], np.ndarray):

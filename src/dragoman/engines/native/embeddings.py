@@ -13,6 +13,7 @@ from dragoman.base.errors import ConfigError
 from dragoman.models.families.transformer import TransformerDecoder, TransformerEncoder
 from dragoman.native import library
 from dragoman.nn.embedding import Embedding, occur_in_both, segment_numbers
+from dragoman.nn.factors import FactoredTokens
 from dragoman.nn.positions.absolute import Added, Concatenated
 from dragoman.nn.positions.naive import Fraction
 from dragoman.nn.positions.rotary import Rotary, rotary_angles
@@ -58,6 +59,8 @@ def token_vectors(embedding: Embedding) -> tuple[Floats, float]:
     tokens, positions = embedding.tokens, embedding.positions
     if not isinstance(tokens, nn.Embedding):
         raise UnsupportedModelError("the native engine reads text, but the sources of this model are vectors")
+    if isinstance(tokens, FactoredTokens):
+        raise UnsupportedModelError("the native engine does not support the factors of words (model.factors)")
     if type(positions) not in (PositionEmbedding, Added, Concatenated):
         raise UnsupportedModelError("the native engine does not support the positions of this model (model.positions)")
     if isinstance(getattr(positions, "encoding", None), Fraction):

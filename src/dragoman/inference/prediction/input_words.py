@@ -97,10 +97,12 @@ def _decoded_spans(
 
 def _word_spans(tokenizer: Tokenizer, example: TaggedSentence, row: ModelInput) -> list[tuple[int, int]]:
     """Return the characters of the word of each token in the sentence."""
-    features = len(example.features)
-    (ids,) = encode_tagged(tokenizer, [example], features)
-    room = len(row.ids) - 2
-    lengths = [min(len(each), room) for each in ids]
+    features, room = len(example.features), len(row.ids) - 2
+    if row.factors is None:
+        (ids,) = encode_tagged(tokenizer, [example], features)
+        lengths = [min(len(each), room) for each in ids]
+    else:
+        features, lengths = 0, [1] * len(example.words)
     start, before = row.first, row.places[0] - 1 - features
     while before > 0:
         start -= 1

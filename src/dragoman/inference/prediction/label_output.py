@@ -1,7 +1,7 @@
 """The number that explains a prediction: the logit of a label, the score of an answer, or the logit of a token."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -69,7 +69,7 @@ class LabelOutput:
 
     def shortened(self, positions: Sequence[int]) -> ModelInput:
         """Return the row without some of its tokens."""
-        return ModelInput(_remaining(self.row.ids, positions))
+        return self.row.without(positions)
 
     def without(self, positions: Sequence[int], outputs: Any) -> float:
         """Return the scalar from the outputs of the model for the row without some of its tokens.
@@ -116,15 +116,11 @@ class FilledMask:
     def shortened(self, positions: Sequence[int]) -> ModelInput:
         """See `LabelOutput.shortened`."""
         place = self.place - sum(position < self.place for position in positions)
-        return ModelInput(_remaining(self.row.ids, positions), () if self.place in positions else (place,))
+        return replace(self.row.without(positions), places=() if self.place in positions else (place,))
 
     def without(self, positions: Sequence[int], outputs: NDArray[np.float32]) -> float:
         """See `LabelOutput.without`."""
         return float("nan") if self.place in positions else float(outputs[0, self.token])
-
-
-def _remaining(ids: Sequence[int], positions: Sequence[int]) -> tuple[int, ...]:
-    return tuple(token for place, token in enumerate(ids) if place not in positions)
 
 
 def _values(outputs: Any) -> Any:

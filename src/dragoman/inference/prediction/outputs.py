@@ -60,7 +60,7 @@ def _compute(
     """Return the result of a function of tokens and mask for each input, without padding, in order."""
     outputs: list[Any] = [None] * len(inputs)
     for rows in until_cancelled(length_batches([len(each.ids) for each in inputs], tokens)):
-        ids, mask = _tensors([inputs[row].ids for row in rows])
+        ids, mask = input_tensors([inputs[row] for row in rows])
         results = function(ids.to(device), mask.to(device))
         if isinstance(results, Tensor):
             for row, result in zip(rows, results.float().cpu().numpy(), strict=True):
@@ -84,12 +84,12 @@ _DECODERS: dict[type, Callable[[Any, Sequence[ModelInput]], Sequence[Any]]] = {
 """The functions that find the best sequence or tree of each input, for outputs that are not tensors."""
 
 
-def _tensors(rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-    """Return token ids (B, S) int64 and their mask (B, S) bool."""
-    if all(len(row) == len(rows[0]) for row in rows):  # a single text, for which `pad` would take 30 µs
-        ids = torch.from_numpy(np.array(rows))
-        return ids, torch.ones(ids.shape, dtype=torch.bool)
-    return pad([np.asarray(row) for row in rows])
+def input_tensors(rows: Sequence[ModelInput]) -> tuple[Tensor, Tensor]:
+    """Return tokens int64 (B, S), or with factors (B, S, 1 + K), and their mask (B, S) bool."""
+    if all(len(row.ids) == len(rows[0].ids) for row in rows):  # a single text, for which `pad` would take 30 µs
+        tokens = torch.from_numpy(np.stack([row.tokens for row in rows]))
+        return tokens, torch.ones(tokens.shape[:2], dtype=torch.bool)
+    return pad([row.tokens for row in rows])
 
 
 def length_batches(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:

@@ -107,7 +107,9 @@ class Predictor(ProcessBound):
         """Maximum number of tokens of an input, with special symbols; None: unlimited."""
         self._reader = None
         if not isinstance(head, NoHeadConfig):
-            settings = ReaderSettings(self.limit, self.meta.threshold, fills, model.sentence_language)
+            settings = ReaderSettings(
+                self.limit, self.meta.threshold, fills, model.sentence_language, model.factor_buckets
+            )
             self._reader = reader_of(head, tokenizer, settings)
 
     @classmethod

@@ -3,14 +3,12 @@
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-import torch
-
 from dragoman.inference.prediction.heads.classification import divide_into_sentences
 from dragoman.inference.prediction.heads.filling import FillPrediction
 from dragoman.inference.prediction.heads.tagging import split_words
 from dragoman.inference.prediction.input_words import segments_of, texts_of, token_names, words_of
 from dragoman.inference.prediction.label_output import FilledMask, PredictedExample, explained_output
-from dragoman.inference.prediction.outputs import compute_outputs
+from dragoman.inference.prediction.outputs import compute_outputs, input_tensors
 from dragoman.inference.subject import InputWords, Subject, SubjectSettings, WordOutput, check_token_count
 from dragoman.models.kinds.encoder_only import EncoderOnly
 from dragoman.models.relevance import words_of_tokens
@@ -33,7 +31,7 @@ def label_subject(
     row = output.row
     check_token_count(len(row.ids))
     device = next(model.parameters()).device
-    tokens = torch.tensor([row.ids], device=device)
+    tokens, mask = (each.to(device) for each in input_tensors([row]))
     if (language := model.sentence_language) is not None:
         words = tuple(_sentence_words(tokenizer, predicted.example.texts[0], language, row.ids))
     else:
@@ -47,7 +45,7 @@ def label_subject(
     masks = prediction.fills if isinstance(prediction, FillPrediction) else ()
     return Subject(
         model,
-        (tokens, torch.ones_like(tokens, dtype=torch.bool)),
+        (tokens, mask),
         output.measure if output.competing is None else f"log-probability of {output.name}",
         (output.label,),
         lambda outputs: output.log_probability(outputs).reshape(1),

@@ -26,6 +26,7 @@ from dragoman.models.kinds.electra_generator import GeneratorConfig, SharedEmbed
 from dragoman.models.settings import PresetSettings
 from dragoman.nn.dropout import DropoutConfig
 from dragoman.nn.embedding import Embedding, token_table
+from dragoman.nn.factors import FactoredTokens, WordFactorsConfig
 from dragoman.nn.normalisation import NormConfig
 from dragoman.nn.positions.scheme import PositionScheme
 from dragoman.nn.positions.union import PositionsConfig
@@ -69,6 +70,14 @@ PRESETS: dict[str, dict[str, Any]] = {
         "encoder": {"kind": "recurrent", "cell": "lstm", "layers": 1},
         "dropout": 0.3,
     },
+    # Sums of the vectors of words, their beginnings, endings and shapes, for taggers.
+    "words": {
+        "width": 128,
+        "encoder": {"kind": "recurrent", "cell": "lstm", "layers": 1},
+        "dropout": 0.5,
+        "factors": {},
+        "scale_embeddings": False,
+    },
     "mean": {"width": 256, "encoder": {"kind": "mean"}, "dropout": 0.3},
     "ngrams": {"width": 2, "encoder": {"kind": "ngrams"}, "dropout": 0.0},
 }
@@ -97,10 +106,10 @@ class EncoderOnlyConfig(PresetSettings):
         "auto",
         description="Preset that provides values for omitted settings: tiny (2 layers of width 128), mini (4 of 256), "
         "small (4 of 512), medium (8 of 512), base (12 of 768) and large (24 of 1024) with the structure of BERT, rnn "
-        "(a bidirectional LSTM), mean (the mean of the embeddings, without layers), ngrams (a linear model of "
-        "n-grams, estimated in seconds), or auto. auto selects a preset by the number of examples; for classes and "
-        "numbers, ngrams if it is better on the validation set than short runs of the others; rnn for up to 20,000 "
-        "tagged sentences.",
+        "(a bidirectional LSTM), words (one that reads factors of words, for taggers), mean (the mean of the "
+        "embeddings, without layers), ngrams (a linear model of n-grams, estimated in seconds), or auto. auto selects "
+        "a preset by the number of examples; for classes and numbers, ngrams if it is better on the validation set "
+        "than short runs of the others; rnn for up to 20,000 tagged sentences.",
     )
     width: int = Field(128, ge=2, description="Model width d: size of embeddings and layer inputs.")
     encoder: TextEncoderConfig = Field(TransformerEncoderConfig(), description="Encoder of the text.")
@@ -123,6 +132,12 @@ class EncoderOnlyConfig(PresetSettings):
         False,
         description="Add a vector to each token that occurs in both texts of a pair, or in a question and its context "
         "(exact match; Chen et al. 2017, section 3.2).",
+    )
+    factors: WordFactorsConfig | None = Field(
+        None,
+        description="Factors of the words that a tagger reads: it reads one token for each word, the first, and adds "
+        "the vectors of the word, its beginnings and endings of 1 to 4 characters, its shape, and the further columns. "
+        "null: it reads all tokens of a word, and the further columns as symbols.",
     )
     scale_embeddings: bool = Field(True, description="Multiply token vectors by √d before positions are added.")
     embedding_norm: NormConfig | None = Field(
@@ -177,6 +192,14 @@ class EncoderOnlyConfig(PresetSettings):
         return self
 
     @model_validator(mode="after")
+    def _check_factors(self) -> Self:
+        if self.factors is not None and not isinstance(self.head, TaggingHeadConfig | SeveralHeadsConfig):
+            raise ValueError(
+                "model.factors is for taggers, which read words: remove it, or choose another model.preset than words"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _check_generator(self) -> Self:
         detects = isinstance(self.head, ReplacedTokenHeadConfig)
         if detects and self.generator is None:
@@ -197,6 +220,11 @@ class EncoderOnlyConfig(PresetSettings):
         if self.preset == "auto" and is_tagger and size <= _TAGGED_SENTENCES:
             return self.with_preset("rnn")
         return super().resolve(size)
+
+    @property
+    def factor_buckets(self) -> int:
+        """Number of vectors of the factors of words; 0 for a model without them."""
+        return 0 if self.factors is None else self.factors.buckets
 
     @property
     def is_linear(self) -> bool:
@@ -233,7 +261,13 @@ class EncoderOnlyConfig(PresetSettings):
                 own_encoder = settings.build(replace(context, embedding=cast("Embedding", shared), width=own_width))
             generator = EncoderOnly(own_width, limit, own_encoder, self.generator.head.build(own_width, table))
         model = EncoderOnly(
-            width, limit, encoder, head, generator=generator, sentence_language=self.encoder.sentence_language
+            width,
+            limit,
+            encoder,
+            head,
+            generator=generator,
+            sentence_language=self.encoder.sentence_language,
+            factor_buckets=self.factor_buckets,
         )
         initialise_linear_layers(model)
         return model
@@ -246,6 +280,8 @@ class EncoderOnlyConfig(PresetSettings):
             nn.init.normal_(segments.weight, std=self.width**-0.5)
         matches = token_table(1, self.width) if self.matches else None
         table = token_table(size, self.width)
+        if self.factors is not None:
+            table = FactoredTokens(size, self.width, self.factors)
         norm = None if self.embedding_norm is None else self.embedding_norm.build(self.width)
         positions = scheme.build_embedding(self.width)
         dropout, scaled = self.dropout.embedding, self.scale_embeddings
@@ -268,13 +304,14 @@ class EncoderOnly(nn.Module):
         *,
         generator: "EncoderOnly | None" = None,
         sentence_language: str | None = None,
+        factor_buckets: int = 0,
     ) -> None:
         """width: width of the states d. limit: the maximum text length. encoder: an nn.Module, an `Encoder`.
 
-        sentence_language: as in `EncoderFamily`.
+        sentence_language: as in `EncoderFamily`. factor_buckets: number of vectors of the factors of words; 0: none.
         """
         super().__init__()
-        self.sentence_language = sentence_language
+        self.sentence_language, self.factor_buckets = sentence_language, factor_buckets
         self.width, self.limit = width, limit
         self.encoder, self.head, self.generator = encoder, head, generator
 
@@ -294,6 +331,8 @@ class EncoderOnly(nn.Module):
     def encode(self, tokens: Tensor, mask: Tensor, packed: bool = False) -> Memory:
         """Return the states of tokens (B, S) int64; mask is (B, S) bool, False at padding.
 
+        Tokens may have factors (B, S, 1 + K), if the model has vectors for them; see `FactoredTokens`.
+
         packed: whether a row may contain several documents, each of which starts with BOS. Only encoders that pack
         documents (`EncoderFamily.packs_documents`) support this.
         """
@@ -306,7 +345,12 @@ class EncoderOnly(nn.Module):
         """
         assert isinstance(self.head, SeveralHeads), "the model has several heads"
         return EncoderOnly(
-            self.width, self.limit, self.encoder, self.head[name], sentence_language=self.sentence_language
+            self.width,
+            self.limit,
+            self.encoder,
+            self.head[name],
+            sentence_language=self.sentence_language,
+            factor_buckets=self.factor_buckets,
         )
 
     @property

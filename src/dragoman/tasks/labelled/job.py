@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ from dragoman.tasks.labelled.ngrams import estimate_ngrams, vocabulary_of, with_
 from dragoman.tasks.labelled.objective import LabelObjective
 from dragoman.tasks.labelled.rows import Row, collate_rows, count_labels
 from dragoman.tasks.labelled.unknown_labels import check_labels
-from dragoman.tasks.labelled.validator import LabelledValidator
+from dragoman.tasks.labelled.validator import Adjust, LabelledValidator
 from dragoman.tasks.start.encoder import fill_encoder, head_rate, load_encoder
 from dragoman.tasks.start.settings import StartedRun
 from dragoman.text.tokenizer import Tokenizer
@@ -118,6 +119,10 @@ class LabelledJob(Job):
         """Return further scores of the predictions of the held-out examples, such as a threshold."""
         return ()
 
+    def adjustment(self) -> Adjust | None:
+        """Return a function that adjusts the outputs for the held-out examples before they are predictions."""
+        return None
+
     def parts(self) -> Sequence[Part]:
         """Return the corpora of an epoch in the order of the rows; empty for one corpus, which is read once."""
         return ()
@@ -165,15 +170,16 @@ class LabelledJob(Job):
         """
         if self._task is None:
             self.leave_out(self.hold_out(NO_KEYS))
-        run = self.run
+        run = self.run = self.run.model_copy(update={"model": self.run.model.resolve(len(self.train))})
         if self._tokenizers is None:
             subword = vocabulary_of(run).with_size(len(self.train))
             text = run.text.model_copy(update={"subword": subword, "shared": True})
             self._tokenizers = train_tokenizers(text, iter(()), self.training_texts())
         if symbols := self.symbols():
             self._tokenizers = self._tokenizers.with_tags([*self._tokenizers.tags, *symbols])
-        model = with_head(run.model.resolve(len(self.train)), self.resolve_head(run.model.head))
-        data = run.data.model_copy(update={"batch": run.data.batch.with_size(len(self.train))})
+        model = with_head(run.model, self.resolve_head(run.model.head))
+        limit = length_limit(model, self.tokenizers, run.data.length, self.longest)
+        data = run.data.model_copy(update={"batch": run.data.batch.with_size(len(self.train)), "length": limit})
         train = run.train.model_copy(
             update={
                 "metric": self.choose_metric(run.train.metric, model.head),
@@ -181,9 +187,8 @@ class LabelledJob(Job):
             }
         )
         self.run = run.model_copy(update={"model": model, "data": data, "train": train})
-        limit = length_limit(model, self.tokenizers, data.length, self.longest)
-        self.run = self.run.model_copy(update={"data": data.model_copy(update={"length": limit})})
-        settings = ReaderSettings(limit, sentence_language=model.encoder.sentence_language)
+        language, buckets = model.encoder.sentence_language, model.factor_buckets
+        settings = ReaderSettings(limit, sentence_language=language, factor_buckets=buckets)
         self._reader = reader_of(model.head, self.tokenizer, settings)
         self._rows = self._encode(self.train, "training")
         self._valid_inputs = self._reader.encode(self.valid)
@@ -348,18 +353,16 @@ class LabelledJob(Job):
 
     def validator(self, model: EncoderOnly, device: torch.device) -> LabelledValidator:
         """Return a validator that computes the loss and the metrics of the task on the held-out examples."""
-        rows = self._valid_rows
         return LabelledValidator(
             model,
             self._reader,
             self.valid,
             self._valid_inputs,
-            collate=lambda numbers: collate_rows(rows, numbers),
+            collate=partial(collate_rows, self._valid_rows),
             objective=self.objective(device),
-            judge=lambda examples, predictions: compare_with_labels(
-                self.run.model.head, examples, predictions, samples=0
-            ),
+            judge=partial(compare_with_labels, self.run.model.head, samples=0),
             further=self.further_scores,
+            adjust=self.adjustment(),
         )
 
     def measure(self, folder: Path, validation: Validation) -> None:
@@ -383,11 +386,8 @@ class LabelledJob(Job):
     def meta(self, step: int, validation: Validation | None, averaged_steps: tuple[int, ...]) -> Meta:
         """Return the model's metadata, including language, licence and fingerprints of the examples."""
         data = self.run.data
-        return (
-            super()
-            .meta(step, validation, averaged_steps)
-            .model_copy(update={"source_language": data.language, "licence": data.licence, "data": self.fingerprints})
-        )
+        known = {"source_language": data.language, "licence": data.licence, "data": self.fingerprints}
+        return super().meta(step, validation, averaged_steps).model_copy(update=known)
 
     def card_samples(self) -> dict[str, list[str]]:
         """Return the texts of some held-out examples."""

@@ -6,7 +6,6 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import cast
 
-import torch
 from torch import Tensor
 
 from dragoman.base.errors import ConfigError, DataError
@@ -24,7 +23,6 @@ from dragoman.metrics.score import Score
 from dragoman.models.heads.spans import SpanHeadConfig
 from dragoman.models.heads.tagging import TaggingHeadConfig
 from dragoman.models.heads.texts import ClassificationHeadConfig, RegressionHeadConfig
-from dragoman.models.kinds.encoder_only import EncoderOnly
 from dragoman.tasks.labelled.config import AnsweringRun, ClassificationRun, RegressionRun, TaggingRun
 from dragoman.tasks.labelled.job import LabelledJob
 from dragoman.tasks.labelled.objective import (
@@ -38,7 +36,6 @@ from dragoman.tasks.labelled.objective import (
 )
 from dragoman.tasks.labelled.outside import OutsideShift, store_shift
 from dragoman.tasks.labelled.rows import Row
-from dragoman.tasks.labelled.validator import LabelledValidator
 from dragoman.training.validation import Validation
 
 _CONVENTIONS: dict[str, Convention] = {"conlleval_f1": "conlleval", "strict_f1": "strict"}
@@ -164,7 +161,9 @@ class TaggingJob(LabelledJob):
             ) from None
 
     def symbols(self) -> Sequence[str]:
-        """Return a tag for each value of each further column."""
+        """Return a tag for each value of each further column, unless the columns are factors of the words."""
+        if self.run.model.factors is not None:
+            return ()
         found = {
             feature_symbol(column, value)
             for example in self.train
@@ -196,18 +195,17 @@ class TaggingJob(LabelledJob):
         classes = self.run.model.head.classes  # type: ignore[union-attr]
         return class_objective(self.run.train.objective, [counts[number] for number in range(classes)])
 
-    def validator(self, model: EncoderOnly, device: torch.device) -> LabelledValidator:
-        """Return a validator, which also chooses a lower score of O if F1 of spans selects the best checkpoint.
+    def adjustment(self) -> OutsideShift | None:
+        """Return the choice of a lower score of O if F1 of spans selects the best checkpoint.
 
         The tasks of a run with several have no such choice, because their heads are written together.
         """
-        validator = super().validator(model, device)
         train, head, reader = self.run.train, self.run.model.head, self._reader
         assert isinstance(head, TaggingHeadConfig) and isinstance(reader, WordTagger), "the task has a tagging head"
         convention = _CONVENTIONS.get(train.metric) if train.tune_outside and self._task is None else None
-        if convention is not None and head.scheme not in (None, "words") and OUTSIDE in reader.labels:
-            validator.adjust = OutsideShift(reader, cast(Scheme, head.scheme), convention)
-        return validator
+        if convention is None or head.scheme in (None, "words") or OUTSIDE not in reader.labels:
+            return None
+        return OutsideShift(reader, cast(Scheme, head.scheme), convention)
 
     def write(
         self,

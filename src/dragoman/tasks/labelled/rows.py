@@ -18,7 +18,7 @@ def collate_rows(rows: Sequence[Row], numbers: Sequence[int]) -> LabelledBatch:
     labels = [_token_labels(each, target) if isinstance(target, list) else target for each, target in chosen]
     counts = [count_labels(target) - count_labels(target, NO_LABEL) for _, target in chosen]
     cut = [(each.first > 0, each.continued) for each, _ in chosen]
-    return collate_labelled([each.ids for each, _ in chosen], labels, counts, numbers, cut)
+    return collate_labelled([each.tokens for each, _ in chosen], labels, counts, numbers, cut)
 
 
 def count_labels(target: Any, label: int | None = None) -> int:

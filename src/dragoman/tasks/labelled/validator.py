@@ -40,11 +40,9 @@ class LabelledValidator:
     """Validates a model on examples, which are encoded only once.
 
     inputs: the inputs of each example. collate: makes a batch of the inputs with these indices, counted over all
-    examples. judge: compares predictions with labels. further: returns further scores.
+    examples. judge: compares predictions with labels. further: returns further scores. adjust: adjusts the outputs
+    before they are predictions; None leaves them unchanged.
     """
-
-    adjust: Adjust | None = None
-    """Adjusts the outputs before they are predictions; None leaves them unchanged."""
 
     def __init__(
         self,
@@ -57,9 +55,11 @@ class LabelledValidator:
         objective: Objective,
         judge: Judge,
         further: FurtherScores,
+        adjust: Adjust | None = None,
     ) -> None:
         self._model, self._reader, self._examples, self._inputs = model, reader, examples, inputs
         self._collate, self._objective, self._judge, self._further = collate, objective, judge, further
+        self._adjust = adjust
         self._lengths = [len(each.ids) for group in inputs for each in group]
 
     @torch.no_grad()
@@ -73,9 +73,9 @@ class LabelledValidator:
             computed = iter(compute_outputs(self._model, flat, runtime.device))
             outputs: Sequence[Sequence[Any]] = [[next(computed) for _ in self._inputs[number]] for number in own]
             adjusted: list[Score] = []
-            if self.adjust is not None:
+            if self._adjust is not None:
                 examples, inputs = ([each[number] for number in own] for each in (self._examples, self._inputs))
-                outputs, score = self.adjust(examples, inputs, outputs, runtime.ranks)
+                outputs, score = self._adjust(examples, inputs, outputs, runtime.ranks)
                 adjusted.append(score)
             predictions = []
             for number, results in zip(until_cancelled(own), outputs, strict=True):

@@ -1,7 +1,10 @@
 """`ModelInput`: the tokens of an example, or of a part of it, as a model with a head reads them."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dragoman.text.symbols import BOS, EOS, UNK
 from dragoman.text.tokenizer import Tokenizer
@@ -15,7 +18,8 @@ class ModelInput:
     BOS. places: positions in `ids` of the units that are predicted, such
     as the first token of each word; empty if there is one prediction per row. first: index in the example of the unit
     at the first of these positions. cut: number of tokens of the example that no input contains. continued: whether the
-    example has further units after these.
+    example has further units after these. factors: numbers of the factors of each token, equally many for all, as
+    `factor_numbers` returns them; None if the model reads only tokens.
     """
 
     ids: tuple[int, ...]
@@ -23,6 +27,19 @@ class ModelInput:
     first: int = 0
     cut: int = 0
     continued: bool = False
+    factors: tuple[tuple[int, ...], ...] | None = None
+
+    @property
+    def tokens(self) -> NDArray[np.int64]:
+        """The argument of the model: the ids (S,), or with factors (S, 1 + K)."""
+        ids = np.asarray(self.ids)
+        return ids if self.factors is None else np.column_stack((ids, np.asarray(self.factors)))
+
+    def without(self, positions: Collection[int]) -> "ModelInput":
+        """Return the tokens of the input, with their factors, without those at some positions."""
+        kept = [place for place in range(len(self.ids)) if place not in positions]
+        factors = None if self.factors is None else tuple(self.factors[place] for place in kept)
+        return ModelInput(tuple(self.ids[place] for place in kept), factors=factors)
 
 
 def join_texts(texts: Sequence[Sequence[int]], limit: int | None) -> ModelInput:
@@ -75,6 +92,20 @@ def encode_words(tokenizer: Tokenizer, sentences: Sequence[Sequence[str]]) -> li
     texts = [f"{between}{word}" if index else word for words in sentences for index, word in enumerate(words)]
     encoded = iter(tokenizer.encode_batch(texts))
     return [[next(encoded) or [UNK] for _ in words] for words in sentences]
+
+
+def factored_inputs(
+    words: Sequence[Sequence[int]], factors: Sequence[tuple[int, ...]], nothing: tuple[int, ...], limit: int | None
+) -> Iterator[ModelInput]:
+    """Yield the inputs of a sentence, each word of which is one token with factors; see `word_inputs`.
+
+    words: the ids of each word, of which only the first is read. factors: those of each word. nothing: those of a
+    special symbol.
+    """
+    for each in word_inputs([ids[:1] for ids in words], limit):
+        start = each.first - (each.places[0] - 1 if each.places else 0)
+        own = factors[start : start + len(each.ids) - 2]
+        yield replace(each, factors=(nothing, *own, nothing))
 
 
 def word_inputs(words: Sequence[Sequence[int]], limit: int | None, leading: int = 0) -> Iterator[ModelInput]:

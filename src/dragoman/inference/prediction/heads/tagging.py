@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from itertools import accumulate
+from itertools import accumulate, repeat
 from typing import Any
 from urllib.parse import quote
 
@@ -12,11 +12,12 @@ from dragoman.base.errors import DataError
 from dragoman.data.labelled.examples import TaggedSentence
 from dragoman.inference.prediction.heads.chains import join_inputs
 from dragoman.inference.prediction.heads.classification import label_number, softmax
-from dragoman.inference.prediction.heads.inputs import ModelInput, encode_words, word_inputs
+from dragoman.inference.prediction.heads.inputs import ModelInput, encode_words, factored_inputs, word_inputs
 from dragoman.metrics.labels.spans import Scheme, find_spans, has_span_tags
 from dragoman.models.heads.tagging import TaggingHeadConfig
 from dragoman.text.symbols import UNK
 from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.word_factors import NO_FACTOR, count_factors, factor_numbers
 from dragoman.text.words import split_units
 
 
@@ -81,15 +82,20 @@ def encode_tagged(tokenizer: Tokenizer, sentences: Sequence[TaggedSentence], fea
     numbers = dict(zip(tokenizer.tags, tokenizer.tag_ids(tokenizer.tags), strict=True))
     encoded = encode_words(tokenizer, [sentence.words for sentence in sentences])
     for sentence, words in zip(sentences, encoded, strict=True):
-        if len(sentence.features) != features:
-            raise DataError(
-                f"the model reads {features} further columns of each word, but the sentence has "
-                f"{len(sentence.features)}: set `features` to the numbers of these columns, as in features=[2]"
-            )
+        check_columns(sentence, features)
         for column, values in reversed(list(enumerate(sentence.features))):
             for ids, value in zip(words, values, strict=True):
                 ids.insert(0, numbers.get(feature_symbol(column, value), UNK))
     return encoded
+
+
+def check_columns(sentence: TaggedSentence, features: int) -> None:
+    """Raise DataError if a sentence has another number of further columns."""
+    if len(sentence.features) != features:
+        raise DataError(
+            f"the model reads {features} further columns of each word, but the sentence has "
+            f"{len(sentence.features)}: set `features` to the numbers of these columns, as in features=[2]"
+        )
 
 
 def span_scheme(tags: Sequence[str]) -> Scheme:
@@ -114,17 +120,39 @@ def tagged_sentence(text: str) -> tuple[TaggedSentence, tuple[tuple[int, int], .
 class WordTagger:
     """Converts sentences to inputs of a tagging model, and its outputs to predictions."""
 
-    def __init__(self, tokenizer: Tokenizer, head: TaggingHeadConfig, limit: int | None) -> None:
-        """limit: maximum number of tokens of an input; longer sentences are divided into several inputs."""
-        self._tokenizer, self._limit = tokenizer, limit
+    def __init__(
+        self, tokenizer: Tokenizer, head: TaggingHeadConfig, limit: int | None, factor_buckets: int = 0
+    ) -> None:
+        """limit: maximum number of tokens of an input; longer sentences are divided into several inputs.
+
+        factor_buckets: number of vectors of the factors of words. The model then reads one token for each word, with
+        the factors of the word, of which the further columns are a part. 0: it reads tokens without factors.
+        """
+        self._tokenizer, self._limit, self._factor_buckets = tokenizer, limit, factor_buckets
         self.labels, self._features = head.labels or (), head.features or 0
         self._transitions = head.has_transitions
         self._numbers = {label: number for number, label in enumerate(self.labels)}
 
     def encode(self, examples: Sequence[TaggedSentence]) -> list[list[ModelInput]]:
         """Return the inputs of each sentence."""
-        words = encode_tagged(self._tokenizer, examples, self._features)
-        return [list(word_inputs(each, self._limit, self._features)) for each in words]
+        if not self._factor_buckets:
+            words = encode_tagged(self._tokenizer, examples, self._features)
+            return [list(word_inputs(each, self._limit, self._features)) for each in words]
+        words = encode_words(self._tokenizer, [example.words for example in examples])
+        nothing = (NO_FACTOR,) * count_factors(self._features)
+        return [
+            list(factored_inputs(ids, self._factors(example), nothing, self._limit))
+            for example, ids in zip(examples, words, strict=True)
+        ]
+
+    def _factors(self, sentence: TaggedSentence) -> list[tuple[int, ...]]:
+        """Return the factors of each word of a sentence. Raises DataError if it has another number of columns."""
+        check_columns(sentence, self._features)
+        columns = zip(*sentence.features, strict=True) if sentence.features else repeat(())
+        return [
+            factor_numbers(word, values, self._factor_buckets)
+            for word, values in zip(sentence.words, columns, strict=False)
+        ]
 
     def target(self, example: TaggedSentence, inputs: Sequence[ModelInput], known: bool = True) -> list[list[int]]:
         """Return the number of the tag at each place of each input. See `HeadReader.target`."""
