@@ -9,6 +9,7 @@ from tiny_language_model import write_tiny_language_model
 from tiny_model import tiny_config, write_tiny_model
 
 from dragoman import Translator, inspect
+from dragoman.cli.commands.inspection.options import figure_file, named_after
 from dragoman.cli.main import main
 from dragoman.training.progress.training_curves import run_curves
 
@@ -72,4 +73,26 @@ def test_the_curves_of_two_runs(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert run_curves(runs[:1]).title == "step 5"
     for arguments, message in (([runs[0], runs[0]], "give each folder once"), ([tmp_path], "log.jsonl")):
         assert main(["inspect", "curves", *map(str, arguments), "--out", str(tmp_path / "new.svg")]) != 0
+        assert message in capsys.readouterr().err
+
+
+def test_files_without_out_are_named_after_the_command(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second file has a number; a file without a suffix is an SVG file; other formats are refused."""
+    monkeypatch.chdir(tmp_path)
+    for command in (["lines"], ["lines"], []):
+        assert main(["inspect", *command, str(model), "a dog: 狗?", "--target", "ein hund", "--device", "cpu"]) == 0
+    files = ["lines-model-a-dog-狗.svg", "lines-model-a-dog-狗-2.svg", "attention-model-a-dog-狗"]
+    assert sorted(each.name for each in tmp_path.iterdir()) == sorted(files)
+    said = capsys.readouterr().err
+    assert all(each in said for each in files)
+    assert Path(files[0]).read_text("utf-8").startswith("<?xml")
+    assert named_after("tree", model, 20 * "very long ", suffix=".svg") == Path(
+        "tree-model-very-long-very-long-very-long-very-long.svg"
+    )
+    assert figure_file(Path("named"), "tree") == Path("named.svg")
+    Path("named.svg").write_text("mine", "utf-8")
+    for out, message in (("named", "named.svg already exists"), ("tree.pdf", "not as .pdf")):
+        assert main(["inspect", "tree", str(model), "a", "--out", out]) == 2
         assert message in capsys.readouterr().err

@@ -25,6 +25,6 @@ app = CommandGroup(
     "inspect",
     {name: Reference(function) for name, function in _FUNCTIONS.items()},
     help="Show how a model computes its output. `dragoman inspect MODEL TEXT` saves the attention weights.",
-    examples=("dragoman inspect runs/en-de 'A dog runs.' --out attention",),
+    examples=("dragoman inspect runs/en-de 'A dog runs.'",),
     default="attention",
 )

@@ -7,13 +7,14 @@ from typing import Annotated
 import typer
 
 from dragoman.cli.command import command
+from dragoman.cli.commands.inspection.options import named_after
 from dragoman.cli.option_groups import split_tags
 from dragoman.cli.options import Device, Model, Quiet, Tags, TaskName, Threads, To
 from dragoman.cli.results import print_results
 
 
 @command(
-    "dragoman inspect runs/en-de 'A dog runs.' --out attention",
+    "dragoman inspect runs/en-de 'A dog runs.'",
     "dragoman inspect runs/sentiment 'A great film.' --out relevance",
 )
 def attention(
@@ -26,7 +27,14 @@ def attention(
         ),
     ],
     *,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write; it must not exist.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            help="Folder to write; it must not exist (default: one that is named after the model and the text).",
+        ),
+    ] = None,
     target: Annotated[
         str | None,
         typer.Option("--target", help="Translation to inspect (default: the model's translation)."),
@@ -81,6 +89,7 @@ def attention(
     from dragoman.inspection.inspection import PAGE
 
     use_threads(threads)
+    out = out or named_after("attention", model, text)
     check_new_folder(out)
     regions = _parse_grid(picture, grid)
     loaded = open_visible(model, device, task)

@@ -5,7 +5,14 @@ from typing import Annotated
 import typer
 
 from dragoman.cli.command import command
-from dragoman.cli.commands.inspection.options import AnalysedText, FigureFile, ModelOptions, Target
+from dragoman.cli.commands.inspection.options import (
+    AnalysedText,
+    FigureFile,
+    ModelOptions,
+    Target,
+    figure_file,
+    write_figure,
+)
 from dragoman.cli.options import Model
 
 
@@ -15,7 +22,7 @@ def lines(
     text: AnalysedText,
     *,
     options: ModelOptions,
-    out: FigureFile,
+    out: FigureFile = None,
     kind: Annotated[
         str,
         typer.Option(
@@ -40,10 +47,9 @@ def lines(
 
     For example, draw the lines from a verb to who acted, and on whom.
     """
-    from dragoman.base.files import check_new_files
     from dragoman.inspection.inspect import inspection_of
 
-    check_new_files({"--out": out})
+    file = figure_file(out, "lines", model, text)
     loaded = options.load(model)
     inspection = inspection_of(loaded.subject(text, options.settings(target)))
-    inspection.lines(kind, layer, head, token).write(out)
+    write_figure(inspection.lines(kind, layer, head, token), file)

@@ -1,6 +1,8 @@
 """Options of the commands that analyse the output of a model for a text."""
 
+import re
 from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,6 +22,10 @@ if TYPE_CHECKING:
     from dragoman.inference.prediction.examples import Text
     from dragoman.inference.subject import SubjectSettings
 
+_WORD = re.compile(r"\w+")
+_LONGEST_PART = 40
+"""Number of characters of a text in the name of a file."""
+
 AnalysedText = Annotated[
     str,
     typer.Argument(
@@ -30,8 +36,13 @@ Target = Annotated[
     str | None, typer.Option("--target", help="Translation to analyse (default: the model's translation).")
 ]
 FigureFile = Annotated[
-    Path,
-    typer.Option("--out", "-o", help="New file, whose suffix selects its format: .svg, .png, .json or .csv."),
+    Path | None,
+    typer.Option(
+        "--out",
+        "-o",
+        help="New file, whose suffix selects its format: .svg, .png, .json or .csv (default: an SVG file that is named "
+        "after the command and its arguments).",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print a JSON object instead of text.")]
 Off = Annotated[
@@ -110,6 +121,45 @@ def largest(
         best = sorted(range(len(columns)), key=lambda column: -abs(numbers[column]))[:count]
         lines.append(f"{row:<{width}}  " + "  ".join(f"{columns[each]} {numbers[each]:{form}}" for each in best))
     return "\n".join(lines)
+
+
+def named_after(*parts: str | Path, suffix: str = "") -> Path:
+    """Return a path in the current folder, named after a command and its arguments, at which nothing exists.
+
+    parts: the command, model folders and a text, of each of which the first words are part of the name.
+    """
+    words = (part.resolve().name if isinstance(part, Path) else "-".join(_WORD.findall(part.lower())) for part in parts)
+    name = "-".join(word[:_LONGEST_PART].strip("-") for word in words if word)
+    numbered = (f"{name}-{number}{suffix}" for number in count(2))
+    return next(path for path in map(Path, chain([f"{name}{suffix}"], numbered)) if not path.exists())
+
+
+def figure_file(out: Path | None, *parts: str | Path) -> Path:
+    """Return a new file for a figure: that of `--out`, or one that is `named_after` the parts.
+
+    Without a suffix, the file is an SVG file. Raises ConfigError for another suffix and for a file that exists.
+    """
+    from dragoman.base.errors import ConfigError
+    from dragoman.base.files import check_new_files
+    from dragoman.figures.figure import FORMATS
+
+    if out is None:
+        return named_after(*parts, suffix=".svg")
+    if not out.suffix:
+        out = out.with_name(f"{out.name}.svg")
+    if out.suffix.lower().removeprefix(".") not in FORMATS:
+        formats = ", ".join(f".{each}" for each in FORMATS)
+        raise ConfigError(f"--out {out}: figures are written as {formats}, not as {out.suffix}")
+    check_new_files({"--out": out})
+    return out
+
+
+def write_figure(figure: "Figure", file: Path) -> None:
+    """Write a figure to a file, and name it."""
+    from dragoman.base.log import info
+
+    figure.write(file)
+    info(f"wrote {file}")
 
 
 def write_figures(out: Path | None, figures: "Mapping[str, Figure]") -> None:

@@ -5,7 +5,13 @@ from typing import Annotated
 import typer
 
 from dragoman.cli.command import command
-from dragoman.cli.commands.inspection.options import AnalysedText, FigureFile, ModelOptions
+from dragoman.cli.commands.inspection.options import (
+    AnalysedText,
+    FigureFile,
+    ModelOptions,
+    figure_file,
+    write_figure,
+)
 from dragoman.cli.option_groups import split_tags
 from dragoman.cli.options import Beam, LengthPenalty, Model
 
@@ -16,7 +22,7 @@ def tree(
     text: AnalysedText,
     *,
     options: ModelOptions,
-    out: FigureFile,
+    out: FigureFile = None,
     beam: Beam = None,
     nbest: Annotated[int, typer.Option("--nbest", min=1, help="Number of translations below the tree.")] = 1,
     length_penalty: LengthPenalty = None,
@@ -35,12 +41,11 @@ def tree(
     They are drawn by step and rank, with the best translation and the greedy path. With --exact, also draw the path of
     the best translation, and report whether the search or the model errs.
     """
-    from dragoman.base.files import check_new_files
     from dragoman.base.log import info
     from dragoman.inference.load import require
     from dragoman.inspection.searches import compare_searches
 
-    check_new_files({"--out": out})
+    file = figure_file(out, "tree", model, text)
     loaded = require(options.load(model), "translate", model)
     request = loaded.request(
         beam=beam,
@@ -50,7 +55,7 @@ def tree(
         tags=split_tags(options.tags),
     )
     comparison = compare_searches(loaded, text, request, exact)
-    comparison.tree.write(out)
+    write_figure(comparison.tree, file)
     if comparison.tree.exact is not None:
         info(
             f"{comparison.verdict}: score {comparison.tree.outcomes[0].score:.4f} by the beam, "
