@@ -52,9 +52,6 @@ RNN = (
     "encoder: {kind: recurrent, cell: lstm, layers: 2, bidirectional: false}, "
     "decoder: {kind: recurrent, cell: lstm, layers: 2, attention: null}}"
 )
-CONVOLUTIONAL = (
-    "model={preset: null, width: 256, dropout: 0.2, encoder: {kind: convolutional}, decoder: {kind: convolutional}}"
-)
 
 
 def _sections(recipe: str, *names: str) -> tuple[str, ...]:
@@ -83,7 +80,8 @@ TRANSLATORS = (
     ),
     ("gnmt", "GNMT", "Wu et al. 2016", (*_sections("multi30k-gnmt.yaml", "model", "search"), *ADAM)),
     ("bytenet", "ByteNet", "Kalchbrenner et al. 2016", (*_sections("multi30k-bytenet.yaml", "model"), *ADAM)),
-    ("convs2s", "ConvS2S", "Gehring et al. 2017", (CONVOLUTIONAL,)),
+    ("moe", "MoE", "Shazeer et al. 2017", (*_sections("multi30k-moe.yaml", "model", "search"), *ADAM)),
+    ("convs2s", "ConvS2S", "Gehring et al. 2017", _sections("multi30k-convs2s.yaml", "model")),
     ("transformer", "Transformer", "Vaswani et al. 2017", ()),
 )
 """The name, title, source and settings of each neural translation system, in the order of publication.

@@ -42,6 +42,8 @@ REASONS = (
     "relative positions have no effect if keys and values are both false",
     "the decoder is not connected to the source",
     "residual connections begin at layer",
+    "experts are between two layers",
+    "experts process all tokens of a batch at once",
 )
 """Reasons why two variants are incompatible, as parts of messages to users."""
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import nullcontext
+from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar, Literal, Self
 
@@ -9,6 +10,7 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
+from dragoman.base.errors import ConfigError
 from dragoman.base.settings.config import Config, kinds, union_members
 from dragoman.models.families.family import DecoderContext, DecoderFamily, EncoderFamily, ProjectedOutput, SideContext
 from dragoman.models.interface import Memory, State, TensorTree
@@ -22,6 +24,7 @@ from dragoman.nn.mask import Mask
 from dragoman.nn.recurrent.cell import States
 from dragoman.nn.recurrent.cells import CELLS, CellKind
 from dragoman.nn.recurrent.connections import ConnectionsConfig, PlainConfig
+from dragoman.nn.recurrent.experts import BuildExperts, LayerExpertsConfig
 from dragoman.nn.recurrent.stack import Directions, Reader
 from dragoman.nn.recurrent.wiring import Attend, BahdanauConfig, BridgeKind, InitialStates, WiringConfig, WiringSizes
 from dragoman.text.symbols import PAD
@@ -40,10 +43,26 @@ class _Layers(Config):
         PlainConfig(), description="Connections between layers: plain, residual or fast-forward."
     )
 
+    experts: LayerExpertsConfig | None = Field(
+        None,
+        description="Mixtures of experts between layers: several feed-forward networks, a few of which process each "
+        "token. null: none.",
+    )
+
     @model_validator(mode="after")
-    def _check_connections(self) -> Self:
+    def _check_layers(self) -> Self:
         self.connections.check(self.layers)
+        if self.experts is not None:
+            self.experts.check_layers(self.layers)
         return self
+
+    def experts_builder(self, context: SideContext) -> BuildExperts | None:
+        """Return the function that builds the experts between layers, or None. Raises ConfigError."""
+        if self.experts is None:
+            return None
+        self.experts.check()
+        dropout = context.dropout
+        return partial(self.experts.build_after, residual=dropout.residual, feedforward=dropout.feedforward)
 
 
 class RecurrentEncoderConfig(_Layers, EncoderFamily):
@@ -84,6 +103,7 @@ class RecurrentEncoder(nn.Module):
             bidirectional=config.bidirectional,
             dropout=context.dropout.residual,
             connections=config.connections,
+            experts=config.experts_builder(context),
         )
         is_model_width = self.reader.output_width == width
         self.output = nn.Identity() if is_model_width else nn.Linear(self.reader.output_width, width)
@@ -137,6 +157,11 @@ class RecurrentDecoderConfig(_Layers, DecoderFamily):
 
     def build(self, context: DecoderContext) -> "RecurrentDecoder":
         """Build the embeddings, layers, attention and vocabulary projection."""
+        if self.experts is not None and self.wiring.processes_tokens_singly(self.attention is not None):
+            raise ConfigError(
+                f"experts process all tokens of a batch at once, but with wiring {self.wiring.kind} the layers process "
+                "one token at a time: set wiring: {kind: gnmt}, or luong without input feeding"
+            )
         return RecurrentDecoder(self, context)
 
 
@@ -178,6 +203,7 @@ class RecurrentDecoder(nn.Module):
                 config.layers,
                 dropout.residual,
                 config.connections,
+                config.experts_builder(context),
             )
         )
         self.dropout = Dropout(dropout.residual)
@@ -228,7 +254,14 @@ class RecurrentDecoder(nn.Module):
             for start, end in pairwise(_split_points(state, length)):
                 attend = self._source_attention(tokens[:, start:end], state)
                 before = past
-                hidden, states, feed = self.wiring(embedded[start:end], constant, attend, past["states"], past["feed"])
+                hidden, states, feed = self.wiring(
+                    embedded[start:end],
+                    constant,
+                    attend,
+                    past["states"],
+                    past["feed"],
+                    mask=None if mask is None else mask[:, start:end].t(),
+                )
                 outputs.append(hidden)
                 past = {"states": states, "feed": feed}
                 if state.left_padding is not None:

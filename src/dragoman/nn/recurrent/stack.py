@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.recurrent.cell import Cell, States
 from dragoman.nn.recurrent.connections import PLAIN, Connections
+from dragoman.nn.recurrent.experts import BuildExperts, experts_between
 
 Directions = bool | Literal["first", "interleaved"]
 """True: both directions in each layer. False: left-to-right. first: both directions in the first layer only.
@@ -20,7 +21,8 @@ interleaved: two stacks whose layers alternate between the directions; the first
 class Stack(nn.Module):
     """Left-to-right layers with dropout between them. inputs: widths of the inputs of the first layer.
 
-    context: width of an additional input of every other layer; 0: none. output_width: width of the output.
+    context: width of an additional input of every other layer; 0: none. experts: builds experts between layers.
+    output_width: width of the output.
     """
 
     def __init__(
@@ -33,6 +35,7 @@ class Stack(nn.Module):
         dropout: float,
         connections: Connections = PLAIN,
         context: int = 0,
+        experts: BuildExperts | None = None,
     ) -> None:
         super().__init__()
         self.connections = connections
@@ -40,19 +43,23 @@ class Stack(nn.Module):
         self.output_width = connections.output_width(hidden, cell.gates * hidden)
         upper = [width for width in (hidden, self.forwarded, context) if width]
         self.layers = nn.ModuleList(cell(upper if layer else inputs, hidden) for layer in range(layers))
+        self.experts = experts_between(experts, [hidden] * layers)
         self.dropout = Dropout(dropout)
 
     def drive(self, inputs: Tensor, index: int = 0) -> Tensor:
         """Return the contribution (…, gates·H) of input number `index` (…, width) to the drive of the first layer."""
         return self.layers[0].drive(inputs, index)  # type: ignore[operator,no-any-return]
 
-    def forward(self, drive: Tensor, states: Sequence[States]) -> tuple[Tensor, list[States]]:
+    def forward(
+        self, drive: Tensor, states: Sequence[States], mask: Tensor | None = None
+    ) -> tuple[Tensor, list[States]]:
         """Run all layers of a stack without context; returns the output (T, R, output_width) and each layer's states.
 
-        drive: drive of the first layer (T, R, gates·H). states: initial states of each layer (R, H).
+        drive: drive of the first layer (T, R, gates·H). states: initial states of each layer (R, H). mask: (T, R) bool,
+        False at padding, for experts.
         """
         steps = self.layers[0](drive, states[0])
-        outputs, upper = self.run_upper(steps[0], drive, states[1:])
+        outputs, upper = self.run_upper(steps[0], drive, states[1:], mask=mask)
         return outputs, [tuple(step[-1] for step in steps), *upper]
 
     def step(self, drive: Tensor, states: Sequence[States]) -> tuple[Tensor, list[States]]:
@@ -61,11 +68,12 @@ class Stack(nn.Module):
         drive: drive of the first layer (R, gates·H).
         """
         after = [self.step_lowest(drive, states[0])]
-        outputs = after[0][0]
+        outputs = self._mix(after[0][0], 1)
         for number, (layer, before) in enumerate(zip(self.layers[1:], states[1:], strict=True), 2):
             drive = _drive(layer, self._upper_inputs(outputs, drive))
             after.append(tuple(state.squeeze(0) for state in layer(drive.unsqueeze(0), before)))
             outputs = after[-1][0] + outputs if self.connections.is_residual(number) else after[-1][0]
+            outputs = self._mix(outputs, number)
         return self._output(outputs, drive), after
 
     def step_lowest(self, drive: Tensor, states: States) -> States:
@@ -73,20 +81,32 @@ class Stack(nn.Module):
         return tuple(state.squeeze(0) for state in self.layers[0](drive.unsqueeze(0), states))
 
     def run_upper(
-        self, hidden: Tensor, drive: Tensor, states: Sequence[States], context: Tensor | None = None
+        self,
+        hidden: Tensor,
+        drive: Tensor,
+        states: Sequence[States],
+        context: Tensor | None = None,
+        mask: Tensor | None = None,
     ) -> tuple[Tensor, list[States]]:
         """Run all layers but the first; returns the output (T, R, output_width) and the final states of each layer.
 
         hidden: h of the first layer (T, R, H). drive: drive of the first layer (T, R, gates·H). states: initial states
-        of the other layers. context: the additional input of the other layers (T, R, context), or None.
+        of the other layers. context: the additional input of the other layers (T, R, context), or None. mask: (T, R)
+        bool, False at padding, for experts.
         """
-        outputs, after = hidden, []
+        outputs, after = self._mix(hidden, 1, mask), []
         for number, (layer, before) in enumerate(zip(self.layers[1:], states, strict=True), 2):
             drive = _drive(layer, self._upper_inputs(outputs, drive, context))
             steps = layer(drive, before)
             outputs = steps[0] + outputs if self.connections.is_residual(number) else steps[0]
+            outputs = self._mix(outputs, number, mask)
             after.append(tuple(step[-1] for step in steps))
         return self._output(outputs, drive), after
+
+    def _mix(self, outputs: Tensor, number: int, mask: Tensor | None = None) -> Tensor:
+        """Apply the experts after layer `number`, counted from 1, if there are any: (…, H) → (…, H)."""
+        key = str(number)
+        return self.experts[key](outputs, mask) if key in self.experts else outputs
 
     def _upper_inputs(self, outputs: Tensor, drive: Tensor, context: Tensor | None = None) -> list[Tensor]:
         """Return the inputs of a layer above one with these outputs (…, H) and this drive (…, gates·H)."""
@@ -112,8 +132,9 @@ class Reader(nn.Module):
     """Recurrent layers over whole sentences, with dropout between them.
 
     A layer reads the concatenated outputs of all directions of the previous layer or, if the directions are
-    interleaved, the output of the opposite direction. output_width: the width of the output, for two directions
-    twice that of one (left-to-right first).
+    interleaved, the output of the opposite direction. experts: builds experts between layers, which process the
+    concatenated outputs of all directions. output_width: the width of the output, for two directions twice that of one
+    (left-to-right first).
     """
 
     def __init__(
@@ -126,6 +147,7 @@ class Reader(nn.Module):
         bidirectional: Directions,
         dropout: float,
         connections: Connections = PLAIN,
+        experts: BuildExperts | None = None,
     ) -> None:
         super().__init__()
         self.connections, self.interleaved = connections, bidirectional == "interleaved"
@@ -140,6 +162,7 @@ class Reader(nn.Module):
         self.backward_layers = nn.ModuleList(
             cell(widths, hidden) for widths, count in zip(inputs, directions, strict=True) if count == 2
         )
+        self.experts = experts_between(experts, [count * hidden for count in directions])
         self.dropout = Dropout(dropout)
 
     def forward(self, inputs: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
@@ -156,7 +179,7 @@ class Reader(nn.Module):
         mirror = (mirror + torch.arange(rows, device=mask.device)).flatten()
         streams = [_Stream(inputs.transpose(0, 1).contiguous())]
         for number in range(len(self.forward_layers)):
-            streams = self._run_layer(number, streams, mirror)
+            streams = self._mix(number, self._run_layer(number, streams, mirror), mask)
         sides = [
             stream.outputs if stream.drive is None else torch.cat((stream.outputs, stream.drive), 2)
             for stream in streams
@@ -192,6 +215,15 @@ class Reader(nn.Module):
                 natural = _Permuted.apply(drive, mirror) if direction else drive  # type: ignore[no-untyped-call]
                 streams.append(_Stream(outputs, natural))
         return streams
+
+    def _mix(self, number: int, streams: list[_Stream], mask: Tensor) -> list[_Stream]:
+        """Apply the experts after layer `number`, counted from 0, if there are any. mask: (B, S)."""
+        key = str(number + 1)
+        if key not in self.experts:
+            return streams
+        mixed = self.experts[key](torch.cat([stream.outputs for stream in streams], 2), mask.t())
+        parts = mixed.chunk(len(streams), 2)
+        return [stream._replace(outputs=part) for stream, part in zip(streams, parts, strict=True)]
 
     def _inputs(self, below: Sequence[_Stream], number: int) -> list[Tensor]:
         """Return the inputs of layer `number` that reads the streams `below`: their outputs, and parts of drives."""

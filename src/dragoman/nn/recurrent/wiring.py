@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from dragoman.base.settings.config import Config
 from dragoman.nn.recurrent.cell import Cell, States
 from dragoman.nn.recurrent.connections import Connections
+from dragoman.nn.recurrent.experts import BuildExperts
 from dragoman.nn.recurrent.stack import Stack
 
 Attend = Callable[[Tensor, int], Tensor]
@@ -41,7 +42,7 @@ class WiringSizes:
 
     width: width d of embeddings and read-out. hidden: width H of hidden states. context: width c of the attention's
     context; 0 without attention. summary: width of the source summary; 0 without a summary. dropout: rate between
-    layers. connections: connections between layers.
+    layers. connections: connections between layers. experts: builds experts between layers.
     """
 
     width: int
@@ -52,6 +53,7 @@ class WiringSizes:
     layers: int
     dropout: float
     connections: Connections
+    experts: BuildExperts | None = None
 
     def stack(self, *inputs: int, context: int = 0) -> Stack:
         """Build the layers. inputs: widths of the first layer's inputs, to which the source summary, if any, is added.
@@ -67,6 +69,7 @@ class WiringSizes:
             dropout=self.dropout,
             connections=self.connections,
             context=context,
+            experts=self.experts,
         )
 
 
@@ -90,11 +93,14 @@ class Wiring(nn.Module):
         attend: Attend | None,
         states: list[States],
         feed: Tensor | None,
+        *,
+        mask: Tensor | None = None,
     ) -> tuple[Tensor, list[States], Tensor | None]:
         """Process T tokens; returns the read-out (T, R, d), the new states, and the fed input of the next step.
 
         embedded: (T, R, d). constant: contribution of the source summary to the drive (R, gates·H), or None. attend:
-        attention over the source, or None. states: states of each layer. feed: fed input (R, d), or None.
+        attention over the source, or None. states: states of each layer. feed: fed input (R, d), or None. mask: (T, R)
+        bool, False at padding, for experts.
         """
         raise NotImplementedError
 
@@ -116,6 +122,10 @@ class BahdanauConfig(Config):
     def query_width(self, width: int, hidden: int) -> int:
         """Return the width of the attention queries."""
         return hidden
+
+    def processes_tokens_singly(self, attends: bool) -> bool:
+        """Return whether the layers process one token at a time, with (`attends`) or without attention."""
+        return attends
 
     def build(self, sizes: WiringSizes) -> Wiring:
         """Build the module."""
@@ -140,11 +150,13 @@ class Bahdanau(Wiring):
         attend: Attend | None,
         states: list[States],
         feed: Tensor | None,
+        *,
+        mask: Tensor | None = None,
     ) -> tuple[Tensor, list[States], Tensor | None]:
         """Process tokens one by one or, without attention, all at once."""
         drives = self.drives(embedded, constant)
         if attend is None:
-            hidden, states = self.stack(drives, states)
+            hidden, states = self.stack(drives, states, mask)
             return torch.tanh(self.readout(torch.cat((hidden, embedded), 2))), states, feed
         outputs, contexts = [], []
         for time, drive in enumerate(drives.unbind(0)):
@@ -174,6 +186,10 @@ class LuongConfig(Config):
         """Return the width of the attention queries."""
         return hidden
 
+    def processes_tokens_singly(self, attends: bool) -> bool:
+        """See `BahdanauConfig`."""
+        return self.input_feeding
+
     def build(self, sizes: WiringSizes) -> Wiring:
         """Build the module."""
         return Luong(sizes, self.input_feeding)
@@ -199,11 +215,13 @@ class Luong(Wiring):
         attend: Attend | None,
         states: list[States],
         feed: Tensor | None,
+        *,
+        mask: Tensor | None = None,
     ) -> tuple[Tensor, list[States], Tensor | None]:
         """Process all tokens at once or, with input feeding, one by one."""
         drives = self.drives(embedded, constant)
         if feed is None:
-            output, states = self.stack(drives, states)
+            output, states = self.stack(drives, states, mask)
             queries = output[..., : self.hidden].transpose(0, 1)
             contexts = None if attend is None else attend(queries, 0).transpose(0, 1)
             return self._read(output, contexts), states, None
@@ -233,6 +251,10 @@ class TutorialConfig(Config):
         """Return the width of the attention queries."""
         return width + hidden
 
+    def processes_tokens_singly(self, attends: bool) -> bool:
+        """See `BahdanauConfig`."""
+        return attends
+
     def build(self, sizes: WiringSizes) -> Wiring:
         """Build the module."""
         return Tutorial(sizes)
@@ -257,10 +279,12 @@ class Tutorial(Wiring):
         attend: Attend | None,
         states: list[States],
         feed: Tensor | None,
+        *,
+        mask: Tensor | None = None,
     ) -> tuple[Tensor, list[States], Tensor | None]:
         """Process tokens one by one or, without attention, all at once."""
         if attend is None:
-            output, states = self.stack(self.drives(torch.relu(self.combine(embedded)), constant), states)
+            output, states = self.stack(self.drives(torch.relu(self.combine(embedded)), constant), states, mask)
             return self.readout(output), states, feed
         outputs = []
         for time, token in enumerate(embedded.unbind(0)):
@@ -287,6 +311,10 @@ class GNMTConfig(Config):
     def query_width(self, width: int, hidden: int) -> int:
         """Return the width of the attention queries."""
         return hidden
+
+    def processes_tokens_singly(self, attends: bool) -> bool:
+        """See `BahdanauConfig`; False, because the layers with experts below them process all tokens at once."""
+        return False
 
     def build(self, sizes: WiringSizes) -> Wiring:
         """Build the module."""
@@ -317,11 +345,13 @@ class GNMT(Wiring):
         attend: Attend | None,
         states: list[States],
         feed: Tensor | None,
+        *,
+        mask: Tensor | None = None,
     ) -> tuple[Tensor, list[States], Tensor | None]:
         """Process tokens one by one in the lowest layer and all at once in the others."""
         drives = self.drives(embedded, constant)
         if attend is None:
-            output, states = self.stack(drives, states)
+            output, states = self.stack(drives, states, mask)
             return self.readout(output), states, feed
         lowest, hiddens, lowest_drives, contexts = states[0], [], [], []
         for time, drive in enumerate(drives.unbind(0)):
@@ -336,6 +366,7 @@ class GNMT(Wiring):
             torch.stack(lowest_drives),
             states[1:],
             torch.stack(contexts) if self.context_in_all_layers else None,
+            mask,
         )
         return self.readout(output), [lowest, *upper], feed
 
