@@ -1,4 +1,4 @@
-"""Small recurrent translators learn to copy and to reverse: every cell, every wiring, and without attention."""
+"""Small recurrent translators learn to copy and to reverse: all cells, wirings, experts, and without attention."""
 
 import random
 from typing import Any
@@ -62,13 +62,21 @@ DEEP_ATT = {
     "encoder": {"bidirectional": "interleaved", "connections": {"kind": "fast_forward"}},
     "decoder": {"connections": {"kind": "fast_forward"}, "wiring": SYSTEM_WIRINGS["deep_att"]},
 }
+EXPERTS = {
+    "count": 8, "active": 4, "feedforward": 48, "capacity": None, "balance": 0, "importance": 0.01,
+    "noise": {"load": 0.01}, "sigmoid": True,
+}  # fmt: skip
+MOE = {
+    "encoder": {"layers": 3, "bidirectional": "first", "experts": {**EXPERTS, "after_layers": [2]}},
+    "decoder": {"layers": 2, "wiring": SYSTEM_WIRINGS["gnmt"], "experts": {**EXPERTS, "after_layers": [1]}},
+}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("task", ["copy", "reverse"])
-@pytest.mark.parametrize("system", [GNMT, DEEP_ATT], ids=["GNMT", "Deep-Att"])
+@pytest.mark.parametrize("system", [GNMT, DEEP_ATT, MOE], ids=["GNMT", "Deep-Att", "MoE"])
 def test_deep_systems_learn(system: dict[str, Any], task: str) -> None:
-    """LSTM stacks of four layers on both sides."""
+    """LSTM stacks of two to four layers."""
     torch.manual_seed(1)
     side = {"kind": "recurrent", "cell": "lstm", "layers": 4}
     config = {"preset": None, "width": 48, "dropout": 0.0} | {key: {**side, **each} for key, each in system.items()}
