@@ -39,7 +39,8 @@ class FactoredTokens(nn.Embedding):
         """
         if tokens.dim() == 2:
             return super().forward(tokens)
-        factors = tokens[..., 1:].flatten(0, 1)
+        numbers, buckets = tokens[..., 1:].flatten(0, 1), self.factors.num_embeddings - 1
+        factors = torch.where(numbers > 0, (numbers - 1) % buckets + 1, 0)
         kept = self.dropout(torch.ones(factors.shape, dtype=self.weight.dtype, device=factors.device))
         table = self.factors
         sums = functional.embedding_bag(

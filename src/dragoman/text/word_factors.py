@@ -7,10 +7,13 @@ from zlib import crc32
 NO_FACTOR = 0
 """The number in place of the factors of special symbols."""
 
+LOWER, SHORT_SHAPE = 1, 11
+"""Indices of the factors that are read with those of neighbouring words."""
+
 _LENGTHS = (1, 2, 3, 4)
 """Numbers of characters of the beginnings and endings that are factors."""
 
-_GOLDEN, _BITS = 0x9E3779B1, 32
+_GOLDEN, _BITS, _KEPT = 0x9E3779B1, 32, 24
 
 
 def word_factors(word: str) -> tuple[str, ...]:
@@ -36,14 +39,14 @@ def count_factors(columns: int) -> int:
 
 
 @lru_cache(maxsize=1 << 18)
-def factor_numbers(word: str, columns: Sequence[str], buckets: int) -> tuple[int, ...]:
-    """Return a number from 1 to `buckets` for each factor of a word, and for its values of further columns.
+def factor_numbers(word: str, columns: Sequence[str]) -> tuple[int, ...]:
+    """Return a number from 1 to 2²⁴ for each factor of a word, and for its values of further columns.
 
-    columns: a tuple with one value per column. The number depends on the factor and its value. Different values can
-    have the same number (feature hashing; Weinberger et al. 2009).
+    columns: a tuple with one value per column. The number depends on the factor and its value. Different values
+    rarely have the same number (feature hashing; Weinberger et al. 2009).
     """
     values = (*word_factors(word), *columns)
-    return tuple(1 + _hash(f"{place}={value}") % buckets for place, value in enumerate(values))
+    return tuple(1 + _hash(f"{place}={value}") for place, value in enumerate(values))
 
 
 def _class(character: str) -> str:
@@ -56,5 +59,5 @@ def _class(character: str) -> str:
 
 
 def _hash(text: str) -> int:
-    """Return a hash that is equal on all machines. The high bits of the product are mixed better than a checksum."""
-    return (crc32(text.encode("utf-8", "surrogatepass")) * _GOLDEN % (1 << _BITS)) >> (_BITS // 4)
+    """Return a hash of 24 bits that is equal on all machines: the high bits of a product are mixed best."""
+    return (crc32(text.encode("utf-8", "surrogatepass")) * _GOLDEN % (1 << _BITS)) >> (_BITS - _KEPT)

@@ -82,7 +82,7 @@ def test_further_columns_are_factors(tmp_path: Path) -> None:
     (encoded,) = predictor.encode([sentence])
     (row,) = encoded.inputs
     assert len(row.ids) == 4 and row.factors is not None
-    assert row.factors[1] == factor_numbers("one", ("ness",), 2000)
+    assert row.factors[1] == factor_numbers("one", ("ness",))
     (prediction,) = predictor.predict([sentence])
     assert prediction.as_json()["tags"][0] == "NOUN"
     with pytest.raises(DataError, match="reads 1 further columns"):
@@ -145,6 +145,25 @@ def test_words_are_explained(learned: Path) -> None:
     )
 
 
+def test_neighbours_are_read_by_a_linear_function(tmp_path: Path) -> None:
+    """The encoder reads each word alone, so that only `context` knows the endings of the neighbours."""
+    encoder = {"kind": "convolutional", "layers": 1, "kernel": 1}
+    head = {"dropout": 0, "context": {"buckets": 8000, "dropout": 0}}
+    model = {"preset": None, "width": 8, "dropout": 0, "encoder": encoder, "factors": {"buckets": 500}, "head": head}
+    draw, lines = np.random.default_rng(1), []
+    for _ in range(80):
+        words = [f"{draw.integers(10)}{draw.choice(['a', 'b'])}" for _ in range(6)]
+        before = ["a", *(word[-1] for word in words)]
+        lines += [*(f"{word} {last.upper()}" for word, last in zip(words, before, strict=False)), ""]
+    path = tmp_path / "endings"
+    path.write_text("\n".join(lines) + "\n")
+    run = run_of(tmp_path, model=model, data={"train": str(path), "valid": str(path)})
+    (prediction,) = Predictor.load(run).predict([["9b", "8a", "7b", "6b", "5a"]])
+    assert prediction.as_json()["tags"][1:] == ["B", "A", "B", "B"]
+    found = inspect(run, ["9b", "8a", "7b"], word=2)
+    assert found.erasure is not None and np.nanargmax(np.abs(found.erasure.texts[0].values)) == 0
+
+
 def test_the_native_engine_does_not_read_factors(tmp_path: Path) -> None:
     encoder = {"kind": "transformer", "layers": 1, "heads": 2, "feedforward": 16}
     run = run_of(tmp_path, model={"preset": None, "width": 16, "encoder": encoder, "factors": {"buckets": 100}})
@@ -156,7 +175,7 @@ def test_the_native_engine_does_not_read_factors(tmp_path: Path) -> None:
 def test_a_tagger_starts_from_another(learned: Path, tmp_path: Path) -> None:
     loop = {"start": str(learned), "max_steps": 1, **MACHINE}
     run = run_of(tmp_path, model={}, train=loop)
-    assert Predictor.load(run).model.factor_buckets == 2000
+    assert Predictor.load(run).model.reads_factors
     (prediction,) = Predictor.load(run).predict([["zzzzously", "gladness"]])
     assert prediction.as_json()["tags"] == ["ADV", "NOUN"]
 

@@ -108,7 +108,7 @@ class Predictor(ProcessBound):
         self._reader = None
         if not isinstance(head, NoHeadConfig):
             settings = ReaderSettings(
-                self.limit, self.meta.threshold, fills, model.sentence_language, model.factor_buckets
+                self.limit, self.meta.threshold, fills, model.sentence_language, model.reads_factors
             )
             self._reader = reader_of(head, tokenizer, settings)
 

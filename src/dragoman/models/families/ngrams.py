@@ -9,10 +9,9 @@ from torch import Tensor, nn
 
 from dragoman.models.families.family import EncoderFamily, SideContext
 from dragoman.models.interface import Memory
+from dragoman.nn.hashing import extend_hashes, hash_buckets
 
 _MOST_BUCKETS, _MOST_NUMBERS = 2**18, 2**24
-_FACTOR, _GOLDEN, _BITS = 1_000_003, 0x9E3779B1, 30
-"""Factors of the hash function, and the number of bits of a hash, so that a product with a factor fits in int64."""
 
 
 class NgramEncoderConfig(EncoderFamily):
@@ -64,9 +63,9 @@ class NgramVectors(nn.Module):
         """
         hashes = accumulate(
             (tokens[:, start:] for start in range(min(self.order, tokens.size(1)))),
-            lambda shorter, last: (shorter[:, : last.size(1)] * _FACTOR + last + 1) & (2**_BITS - 1),
+            lambda shorter, last: extend_hashes(shorter[:, : last.size(1)], last),
         )
-        found = [((each * _GOLDEN) >> (_BITS // 2)) % self.buckets for each in hashes]
+        found = [hash_buckets(each, self.buckets) for each in hashes]
         buckets = torch.cat([torch.where(mask[:, -each.size(1) :], each, self.buckets) for each in found], 1)
         ordered = buckets.sort(1).values
         counts = torch.searchsorted(ordered, buckets, right=True) - torch.searchsorted(ordered, buckets)

@@ -37,6 +37,6 @@ class SpanHeadConfig(Config):
 class SpanHead(TokenHead):
     """A `TokenHead` with two outputs, the logits of the first and of the last token of an answer."""
 
-    def forward(self, memory: Memory) -> Tensor:
+    def forward(self, memory: Memory, tokens: Tensor | None = None) -> Tensor:
         """Return logits (B, S, 2), −∞ at padding."""
         return super().forward(memory).masked_fill(~memory.mask.unsqueeze(2), -torch.inf)

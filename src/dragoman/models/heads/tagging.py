@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from dragoman.metrics.labels.spans import OUTSIDE, may_follow
+from dragoman.models.heads.context import ContextConfig, ContextScores
 from dragoman.models.heads.labelled import LabelledHead
 from dragoman.models.interface import Memory
 from dragoman.nn.dropout import Dropout
@@ -38,6 +39,12 @@ class TaggingHeadConfig(LabelledHead):
         "are never predicted. null: learned for tags that mark spans, unless train.objective is set; otherwise none.",
     )
 
+    context: ContextConfig | None = Field(
+        None,
+        description="Add to the scores of tags a linear function of the factors of the word and its neighbours, the "
+        "features of a classical CRF. Needs `model.factors`. null: no such scores.",
+    )
+
     @model_validator(mode="after")
     def _check_scheme(self) -> Self:
         if self.transitions == "valid" and self.scheme == "words":
@@ -51,9 +58,11 @@ class TaggingHeadConfig(LabelledHead):
 
     def build(self, width: int, table: nn.Embedding) -> "TokenHead | ChainHead":
         """Build the head for states of this width. table: the token vectors (V, d), which this head does not use."""
-        if not self.has_transitions:
-            return TokenHead(width, self.classes, self.dropout)
-        return ChainHead(width, self.classes, self.dropout, self._allowed())
+        context = None
+        if self.context is not None:
+            context = ContextScores(self.classes, self.features or 0, self.context)
+        head = TokenHead(width, self.classes, self.dropout, context)
+        return ChainHead(head, self._allowed()) if self.has_transitions else head
 
     def _allowed(self) -> tuple[Tensor, Tensor, Tensor] | None:
         """Return which tags may follow each other, begin and end a sentence; None if all may. See `LinearChain`."""
@@ -67,18 +76,28 @@ class TaggingHeadConfig(LabelledHead):
 
 
 class TokenHead(nn.Module):
-    """Maps the state of each token to `outputs` numbers."""
+    """Maps the state of each token to `outputs` numbers, to which those of a `ContextScores` are added."""
 
     timed = (("forward", "head"),)
 
-    def __init__(self, width: int, outputs: int, dropout: float) -> None:
+    def __init__(self, width: int, outputs: int, dropout: float, context: ContextScores | None = None) -> None:
         super().__init__()
         self.dropout = Dropout(dropout)
         self.output = nn.Linear(width, outputs)
+        self.context = context
 
-    def forward(self, memory: Memory) -> Tensor:
-        """Return the outputs (B, S, outputs) for states (B, S, d), in float32 or wider."""
-        return to_at_least_float32(self.output(self.dropout(memory.states)))
+    @property
+    def reads_tokens(self) -> bool:
+        """Whether the scores also depend on the tokens."""
+        return self.context is not None
+
+    def forward(self, memory: Memory, tokens: Tensor | None = None) -> Tensor:
+        """Return the outputs (B, S, outputs) for states (B, S, d), in float32 or wider.
+
+        tokens: those of the states, if the head reads them.
+        """
+        scores = to_at_least_float32(self.output(self.dropout(memory.states)))
+        return scores if self.context is None or tokens is None else scores + self.context(tokens)
 
 
 @dataclass(frozen=True)
@@ -94,14 +113,20 @@ class ChainHead(nn.Module):
 
     timed = (("forward", "head"),)
 
-    def __init__(
-        self, width: int, tags: int, dropout: float, allowed: tuple[Tensor, Tensor, Tensor] | None = None
-    ) -> None:
+    def __init__(self, emissions: TokenHead, allowed: tuple[Tensor, Tensor, Tensor] | None = None) -> None:
         """allowed: as in `LinearChain`."""
         super().__init__()
-        self.emissions = TokenHead(width, tags, dropout)
-        self.chain = LinearChain(tags, allowed)
+        self.emissions = emissions
+        self.chain = LinearChain(emissions.output.out_features, allowed)
 
-    def forward(self, memory: Memory) -> ChainOutput:
-        """Return the emissions for states (B, S, d) and the scores of successive tags, in float32 or wider."""
-        return ChainOutput(self.emissions(memory), self.chain.scores())
+    @property
+    def reads_tokens(self) -> bool:
+        """See `TokenHead.reads_tokens`."""
+        return self.emissions.reads_tokens
+
+    def forward(self, memory: Memory, tokens: Tensor | None = None) -> ChainOutput:
+        """Return the emissions for states (B, S, d) and the scores of successive tags, in float32 or wider.
+
+        tokens: as in `TokenHead.forward`.
+        """
+        return ChainOutput(self.emissions(memory, tokens), self.chain.scores())

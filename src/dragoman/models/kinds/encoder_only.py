@@ -197,6 +197,8 @@ class EncoderOnlyConfig(PresetSettings):
             raise ValueError(
                 "model.factors is for taggers, which read words: remove it, or choose another model.preset than words"
             )
+        if self.factors is None and getattr(self.head, "context", None) is not None:
+            raise ValueError("model.head.context reads factors of words: set model.preset=words, or model.factors={}")
         return self
 
     @model_validator(mode="after")
@@ -220,11 +222,6 @@ class EncoderOnlyConfig(PresetSettings):
         if self.preset == "auto" and is_tagger and size <= _TAGGED_SENTENCES:
             return self.with_preset("rnn")
         return super().resolve(size)
-
-    @property
-    def factor_buckets(self) -> int:
-        """Number of vectors of the factors of words; 0 for a model without them."""
-        return 0 if self.factors is None else self.factors.buckets
 
     @property
     def is_linear(self) -> bool:
@@ -267,7 +264,7 @@ class EncoderOnlyConfig(PresetSettings):
             head,
             generator=generator,
             sentence_language=self.encoder.sentence_language,
-            factor_buckets=self.factor_buckets,
+            reads_factors=self.factors is not None,
         )
         initialise_linear_layers(model)
         return model
@@ -304,14 +301,14 @@ class EncoderOnly(nn.Module):
         *,
         generator: "EncoderOnly | None" = None,
         sentence_language: str | None = None,
-        factor_buckets: int = 0,
+        reads_factors: bool = False,
     ) -> None:
         """width: width of the states d. limit: the maximum text length. encoder: an nn.Module, an `Encoder`.
 
-        sentence_language: as in `EncoderFamily`. factor_buckets: number of vectors of the factors of words; 0: none.
+        sentence_language: as in `EncoderFamily`. reads_factors: whether tokens have factors.
         """
         super().__init__()
-        self.sentence_language, self.factor_buckets = sentence_language, factor_buckets
+        self.sentence_language, self.reads_factors = sentence_language, reads_factors
         self.width, self.limit = width, limit
         self.encoder, self.head, self.generator = encoder, head, generator
 
@@ -350,7 +347,7 @@ class EncoderOnly(nn.Module):
             self.encoder,
             self.head[name],
             sentence_language=self.sentence_language,
-            factor_buckets=self.factor_buckets,
+            reads_factors=self.reads_factors,
         )
 
     @property
@@ -374,4 +371,5 @@ class EncoderOnly(nn.Module):
         """
         if self.encodes_separately:
             tokens, mask = divide_pairs(tokens, mask)
-        return self.head(self.encode(tokens, mask, packed))
+        memory = self.encode(tokens, mask, packed)
+        return self.head(memory, tokens) if getattr(self.head, "reads_tokens", False) else self.head(memory)

@@ -187,8 +187,8 @@ class LabelledJob(Job):
             }
         )
         self.run = run.model_copy(update={"model": model, "data": data, "train": train})
-        language, buckets = model.encoder.sentence_language, model.factor_buckets
-        settings = ReaderSettings(limit, sentence_language=language, factor_buckets=buckets)
+        language, factored = model.encoder.sentence_language, model.factors is not None
+        settings = ReaderSettings(limit, sentence_language=language, reads_factors=factored)
         self._reader = reader_of(model.head, self.tokenizer, settings)
         self._rows = self._encode(self.train, "training")
         self._valid_inputs = self._reader.encode(self.valid)

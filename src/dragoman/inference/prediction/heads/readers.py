@@ -50,14 +50,14 @@ class ReaderSettings(NamedTuple):
 
     limit: maximum number of tokens of an input; None: unlimited. threshold: as in `AnswerFinder`. fills: number of
     tokens per masked position. sentence_language: the language whose rules divide texts into sentences; None if they
-    are not divided. factor_buckets: as in `WordTagger`.
+    are not divided. reads_factors: as in `WordTagger`.
     """
 
     limit: int | None
     threshold: float | None = None
     fills: int = FILLS
     sentence_language: str | None = None
-    factor_buckets: int = 0
+    reads_factors: bool = False
 
 
 MakeReader = Callable[[Tokenizer, Any, ReaderSettings], HeadReader]
@@ -70,7 +70,7 @@ READERS: dict[type, MakeReader] = {
     RegressionHeadConfig: lambda tokenizer, head, given: TextRegressor(
         tokenizer, head, given.limit, given.sentence_language
     ),
-    TaggingHeadConfig: lambda tokenizer, head, given: WordTagger(tokenizer, head, given.limit, given.factor_buckets),
+    TaggingHeadConfig: lambda tokenizer, head, given: WordTagger(tokenizer, head, given.limit, given.reads_factors),
     TreeDecoderHeadConfig: lambda tokenizer, head, given: TreeGenerator(tokenizer, head, given.limit),
     ChartHeadConfig: lambda tokenizer, head, given: ChartReader(tokenizer, head, given.limit),
     SpanHeadConfig: lambda tokenizer, head, given: AnswerFinder(tokenizer, head, given.limit, given.threshold),

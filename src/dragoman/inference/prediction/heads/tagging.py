@@ -121,21 +121,21 @@ class WordTagger:
     """Converts sentences to inputs of a tagging model, and its outputs to predictions."""
 
     def __init__(
-        self, tokenizer: Tokenizer, head: TaggingHeadConfig, limit: int | None, factor_buckets: int = 0
+        self, tokenizer: Tokenizer, head: TaggingHeadConfig, limit: int | None, reads_factors: bool = False
     ) -> None:
         """limit: maximum number of tokens of an input; longer sentences are divided into several inputs.
 
-        factor_buckets: number of vectors of the factors of words. The model then reads one token for each word, with
-        the factors of the word, of which the further columns are a part. 0: it reads tokens without factors.
+        reads_factors: whether the model reads one token for each word, with the factors of the word, of which the
+        further columns are a part. Otherwise, it reads all tokens, without factors.
         """
-        self._tokenizer, self._limit, self._factor_buckets = tokenizer, limit, factor_buckets
+        self._tokenizer, self._limit, self._reads_factors = tokenizer, limit, reads_factors
         self.labels, self._features = head.labels or (), head.features or 0
         self._transitions = head.has_transitions
         self._numbers = {label: number for number, label in enumerate(self.labels)}
 
     def encode(self, examples: Sequence[TaggedSentence]) -> list[list[ModelInput]]:
         """Return the inputs of each sentence."""
-        if not self._factor_buckets:
+        if not self._reads_factors:
             words = encode_tagged(self._tokenizer, examples, self._features)
             return [list(word_inputs(each, self._limit, self._features)) for each in words]
         words = encode_words(self._tokenizer, [example.words for example in examples])
@@ -149,10 +149,7 @@ class WordTagger:
         """Return the factors of each word of a sentence. Raises DataError if it has another number of columns."""
         check_columns(sentence, self._features)
         columns = zip(*sentence.features, strict=True) if sentence.features else repeat(())
-        return [
-            factor_numbers(word, values, self._factor_buckets)
-            for word, values in zip(sentence.words, columns, strict=False)
-        ]
+        return [factor_numbers(word, values) for word, values in zip(sentence.words, columns, strict=False)]
 
     def target(self, example: TaggedSentence, inputs: Sequence[ModelInput], known: bool = True) -> list[list[int]]:
         """Return the number of the tag at each place of each input. See `HeadReader.target`."""
