@@ -1,4 +1,6 @@
-"""What a tagger is by default: an LSTM with a CRF for spans, unless settings or the data say otherwise."""
+"""What a tagger is by default: an LSTM over factors of words, with a CRF for spans, unless settings or the data say
+otherwise.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -44,6 +46,10 @@ def test_defaults(tmp_path: Path, text: str, settings: dict[str, Any], encoder: 
 
 def test_many_sentences_and_other_tasks_have_a_transformer() -> None:
     tagger = EncoderOnlyConfig.model_validate({"head": {"kind": "tagging"}})
-    assert tagger.resolve(20_000).preset == "rnn"
+    few = tagger.resolve(20_000)
+    assert few.preset == "words" and few.head.context is not None  # type: ignore[union-attr]
     assert tagger.resolve(20_001).preset == "tiny"
+    for settings in ({"factors": None}, {"head": {"kind": "tagging", "context": None}}):
+        chosen = EncoderOnlyConfig.model_validate({"head": {"kind": "tagging"}, **settings}).resolve(100)
+        assert chosen.preset == "words" and chosen.head.context is None  # type: ignore[union-attr]
     assert EncoderOnlyConfig.model_validate({"head": {"kind": "classification"}}).resolve(100).preset == "tiny"

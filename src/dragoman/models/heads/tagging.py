@@ -42,7 +42,8 @@ class TaggingHeadConfig(LabelledHead):
     context: ContextConfig | None = Field(
         None,
         description="Add to the scores of tags a linear function of the factors of the word and its neighbours, the "
-        "features of a classical CRF. Needs `model.factors`. null: no such scores.",
+        "features of a classical CRF. Needs `model.factors`. null: no such scores, unless preset=auto selects the "
+        "preset words.",
     )
 
     @model_validator(mode="after")

@@ -15,6 +15,7 @@ from dragoman.models.families.hierarchical import HierarchicalEncoderConfig
 from dragoman.models.families.ngrams import NgramEncoderConfig
 from dragoman.models.families.transformer import TransformerEncoderConfig
 from dragoman.models.families.union import EncoderConfig
+from dragoman.models.heads.context import ContextConfig
 from dragoman.models.heads.pairs import divide_pairs
 from dragoman.models.heads.replaced_tokens import ReplacedTokenHeadConfig
 from dragoman.models.heads.tagging import TaggingHeadConfig
@@ -109,7 +110,7 @@ class EncoderOnlyConfig(PresetSettings):
         "(a bidirectional LSTM), words (one that reads factors of words, for taggers), mean (the mean of the "
         "embeddings, without layers), ngrams (a linear model of n-grams, estimated in seconds), or auto. auto selects "
         "a preset by the number of examples; for classes and numbers, ngrams if it is better on the validation set "
-        "than short runs of the others; rnn for up to 20,000 tagged sentences.",
+        "than short runs of the others; words, with model.head.context={}, for up to 20,000 tagged sentences.",
     )
     width: int = Field(128, ge=2, description="Model width d: size of embeddings and layer inputs.")
     encoder: TextEncoderConfig = Field(TransformerEncoderConfig(), description="Encoder of the text.")
@@ -217,11 +218,16 @@ class EncoderOnlyConfig(PresetSettings):
         return self
 
     def resolve(self, size: int) -> Self:
-        """See `PresetSettings.resolve`; with few tagged sentences, `auto` selects an LSTM, unless `encoder` is set."""
+        """See `PresetSettings.resolve`; with few tagged sentences, `auto` selects an LSTM that reads factors of words,
+        beside a linear function of those of neighbouring words, unless `encoder` is set.
+        """
         is_tagger = isinstance(self.head, TaggingHeadConfig) and "encoder" not in self.model_fields_set
-        if self.preset == "auto" and is_tagger and size <= _TAGGED_SENTENCES:
-            return self.with_preset("rnn")
-        return super().resolve(size)
+        if self.preset != "auto" or not is_tagger or size > _TAGGED_SENTENCES:
+            return super().resolve(size)
+        chosen = self.with_preset("words")
+        if chosen.factors is None or "context" in chosen.head.model_fields_set:
+            return chosen
+        return chosen.model_copy(update={"head": chosen.head.model_copy(update={"context": ContextConfig()})})
 
     @property
     def is_linear(self) -> bool:
