@@ -26,8 +26,8 @@ LARGEST = 20_000
 """Number of pairs up to which `systems: auto` estimates statistical models.
 
 With them, the result is 2 BLEU better than the neural model on 19,000 pairs of Europarl, and 4 on 4,000 of Multi30k. On
-29,000 pairs of Multi30k, the phrase-based model is 5 BLEU and the hybrid 1 BLEU worse than the neural model, although the
-hybrid is 2 chrF2 better (EXPERIMENTS.md, "Small corpora").
+29,000 pairs of Multi30k, the phrase-based model is 5 BLEU and the hybrid 1 BLEU worse than the neural model, although
+the hybrid is 2 chrF2 better (EXPERIMENTS.md, "Small corpora").
 """
 
 _SHARE = 0.25
