@@ -1,10 +1,13 @@
 """Named tensors on disk: they are restored, and equal content gives equal files."""
 
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
+from dragoman.checkpoint import tensors as tensors_module
 from dragoman.checkpoint.tensors import load_tensors, read_into, save_tensors
 
 
@@ -41,3 +44,25 @@ def test_large_tensors_are_read_in_blocks(tmp_path: Path, monkeypatch: pytest.Mo
     read_into(found, tmp_path / "some.safetensors")
     for name, tensor in tensors.items():
         assert torch.equal(found[name], tensor.double())
+
+
+def test_a_file_that_is_replaced_while_it_is_read_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parameters of two files are never mixed, as when a run writes a better model while another process loads it."""
+    path, opened = tmp_path / "some.safetensors", tensors_module._opened
+    old, new = ({name: torch.full((4,), value) for name in "ab"} for value in (1.0, 2.0))
+    save_tensors(path, old, {})
+    monkeypatch.setattr(tensors_module, "_BLOCK", 16)
+    times = []
+
+    def replacing(file: Path) -> AbstractContextManager[Any]:
+        times.append(file)
+        if len(times) == 2:
+            save_tensors(path, new, {})
+        return opened(file)
+
+    monkeypatch.setattr(tensors_module, "_opened", replacing)
+    found = {name: torch.zeros(4) for name in "ab"}
+    read_into(found, path)
+    assert all(torch.equal(found[name], new[name]) for name in "ab") and len(times) == 4

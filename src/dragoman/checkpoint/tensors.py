@@ -17,7 +17,7 @@ from dragoman.base.errors import ModelError
 from dragoman.base.files import atomic_file, unwritable
 
 _BLOCK = 2**23
-"""Number of bytes of a tensor that are read at once."""
+"""Number of bytes that are read at once."""
 
 _SIGNATURES = {
     b"PK\x03\x04": "a PyTorch pickle, which is never loaded because it can execute code: convert it to safetensors",
@@ -65,18 +65,46 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 def read_into(parameters: Mapping[str, Tensor], path: Path) -> None:
     """Copy the tensors of a file into the parameters with the same names and shapes.
 
-    At most `_BLOCK` bytes are copied at a time, for each of which the file is opened: while it is open, what was read
-    stays in memory. Raises ModelError as `load_tensors` does.
+    The file is opened for each `_BLOCK` bytes: while it is open, what was read stays in memory. If it is replaced
+    meanwhile, the new file is read from the beginning. Raises ModelError as `load_tensors` does.
     """
+    first = _version(path)
+    for block in _blocks(parameters):
+        with _opened(path) as file:
+            for name, rows in block:
+                if rows is None:
+                    parameters[name].copy_(file.get_tensor(name))
+                else:
+                    parameters[name][rows].copy_(file.get_slice(name)[rows])
+    if _version(path) != first:
+        read_into(parameters, path)
+
+
+def _version(path: Path) -> tuple[int, int] | None:
+    """Return what identifies the content of a file; None if there is no file."""
+    try:
+        status = Path(path).stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns
+
+
+def _blocks(parameters: Mapping[str, Tensor]) -> Iterator[list[tuple[str, slice | None]]]:
+    """Yield lists of names, each with a range of rows or None for all, of up to `_BLOCK` bytes or a single row."""
+    block: list[tuple[str, slice | None]] = []
+    size = 0
     for name, parameter in parameters.items():
-        if parameter.nbytes <= _BLOCK:
-            with _opened(path) as file:
-                parameter.copy_(file.get_tensor(name))
-            continue
-        rows = max(1, _BLOCK * len(parameter) // parameter.nbytes)
-        for start in range(0, len(parameter), rows):
-            with _opened(path) as file:
-                parameter[start : start + rows].copy_(file.get_slice(name)[start : start + rows])
+        parts: list[slice | None] = [None]
+        if parameter.nbytes > _BLOCK:
+            rows = max(1, _BLOCK * len(parameter) // parameter.nbytes)
+            parts = [slice(start, start + rows) for start in range(0, len(parameter), rows)]
+        for part in parts:
+            size += parameter.nbytes // len(parts)
+            if block and size > _BLOCK:
+                yield block
+                block, size = [], parameter.nbytes // len(parts)
+            block.append((name, part))
+    yield block
 
 
 def read_shapes(path: Path) -> tuple[dict[str, Shape], dict[str, str]]:

@@ -31,8 +31,8 @@ class OutsideShift:
 
     Where spans are rare and most of their words unknown, the likelihood makes a tagger cautious: its precision is
     several times its recall. A lower score of O exchanges one for the other, like the threshold of a classifier that is
-    chosen for F1 (Lewis 1995). F1 on the same set is therefore slightly too high
-    (EXPERIMENTS.md). The bias of the head in a model folder contains the amount (`store_shift`).
+    chosen for F1 (Lewis 1995). F1 on the same set is therefore slightly too high (EXPERIMENTS.md). The bias of the head
+    in a model folder contains the amount (`store_shift`).
     """
 
     def __init__(self, reader: WordTagger, scheme: Scheme, convention: Convention) -> None:
